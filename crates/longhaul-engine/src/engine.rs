@@ -9,7 +9,7 @@ use longhaul_task::{Answer, Event, Json, Owner, QuestionKey, Retention, Task, Ta
 
 use crate::call::{self, CallEnd, CallLink, CallOptions};
 use crate::core::{Admission, Input, limit_result};
-use crate::registry::RegisteredTool;
+use crate::registry::{RegisteredTool, sorted};
 use crate::service::{self, Activity};
 use crate::shell::{EngineInner, run_to_end};
 use crate::{BudgetUse, EngineError, EngineLimits, EngineTool, LogTail, RandomSource};
@@ -286,7 +286,8 @@ impl Engine {
 
     /// Running and queued tasks by tool, as far as this node knows.
     pub fn load(&self) -> Vec<(ToolRef, usize, usize)> {
-        self.inner.core.lock().load().map(|(tool, running, queued)| (tool.clone(), running, queued)).collect()
+        let core = self.inner.core.lock();
+        sorted(core.load().map(|(tool, running, queued)| (tool.clone(), running, queued)))
     }
 
     /// Ordinary calls that run now, by tool. Calls and [tasks](Self::load) do not share workers.

@@ -1,8 +1,9 @@
 //! The tools that an engine runs, and their ordinary calls. Tools can be added and removed while the engine runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use longhaul_task::{Json, Owner, ToolRef};
 use parking_lot::RwLock;
 
@@ -32,7 +33,7 @@ pub(crate) struct Registry(RwLock<Tools>);
 
 #[derive(Default)]
 struct Tools {
-    by_name: BTreeMap<Arc<str>, Arc<RegisteredTool>>,
+    by_name: HashMap<Arc<str>, Arc<RegisteredTool>>,
     /// Tools that were removed while they had tasks. They stay in `by_name` until their tasks have ended.
     withdrawn: BTreeSet<Arc<str>>,
 }
@@ -117,11 +118,19 @@ impl Registry {
 
     pub(crate) fn running_calls(&self) -> Vec<(Arc<str>, usize)> {
         let tools = self.0.read();
-        tools.by_name.iter().map(|(name, registered)| (Arc::clone(name), registered.calls.usage().used)).collect()
+        let calls = tools.by_name.iter().map(|(name, registered)| (Arc::clone(name), registered.calls.usage().used));
+        sorted(calls)
     }
 
     /// The tools that this node serves.
     pub(crate) fn served(&self) -> Vec<ToolRef> {
-        self.0.read().by_name.values().map(|registered| registered.tool.tool.clone()).collect()
+        sorted(self.0.read().by_name.values().map(|registered| registered.tool.tool.clone()))
     }
+}
+
+/// In an order that does not depend on hashes.
+pub(crate) fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items
 }

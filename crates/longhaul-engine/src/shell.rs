@@ -363,7 +363,8 @@ impl EngineInner {
         let wait_tracker = Arc::clone(&running.wait_tracker);
         let (lives, gone) = oneshot::channel();
         running.gone = Some(gone);
-        let attempt = self.tracker.spawn(async move {
+        // Boxed: the runtime moves the future of a task several times before it begins and when it has ended.
+        let attempt = self.tracker.spawn(Box::pin(async move {
             let _lives: oneshot::Sender<()> = lives;
             let input = match attempt::drive(&engine, link, wait_tracker, &registered.tool, input).await {
                 AttemptResult::Ended { outcome, entries } => {
@@ -389,7 +390,7 @@ impl EngineInner {
                 }
             }
             engine.forget(&key, fence);
-        });
+        }));
         running.abort = Some(attempt.abort_handle());
     }
 

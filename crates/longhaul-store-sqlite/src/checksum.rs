@@ -24,27 +24,27 @@ impl Checksum {
         Self(Vec::with_capacity(768))
     }
 
+    #[inline]
     pub(crate) fn add(&mut self, value: ValueRef<'_>) {
         let Self(bytes) = self;
         match value {
             ValueRef::Null => bytes.push(0),
-            ValueRef::Integer(number) => {
-                bytes.push(1);
-                bytes.extend_from_slice(&number.to_le_bytes());
-            }
-            ValueRef::Real(number) => {
-                bytes.push(2);
-                bytes.extend_from_slice(&number.to_le_bytes());
-            }
+            ValueRef::Integer(number) => bytes.extend_from_slice(&tagged(1, number.to_le_bytes())),
+            ValueRef::Real(number) => bytes.extend_from_slice(&tagged(2, number.to_le_bytes())),
             ValueRef::Text(text) | ValueRef::Blob(text) => {
-                bytes.push(3);
-                bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(&tagged(3, (text.len() as u64).to_le_bytes()));
                 if text.len() <= COPIED_BYTES_MAX {
                     bytes.extend_from_slice(text);
                 } else {
                     bytes.extend_from_slice(&xxh3_64(text).to_le_bytes());
                 }
             }
+        }
+    }
+
+    fn add_all(&mut self, values: &[ValueRef<'_>]) {
+        for value in values {
+            self.add(*value);
         }
     }
 
@@ -55,11 +55,14 @@ impl Checksum {
     }
 }
 
-fn of<'a>(values: impl IntoIterator<Item = ValueRef<'a>>) -> i64 {
+/// A value behind the number of its type, in one piece: every column of every row is appended.
+fn tagged(kind: u8, [a, b, c, d, e, f, g, h]: [u8; 8]) -> [u8; 9] {
+    [kind, a, b, c, d, e, f, g, h]
+}
+
+fn of(values: &[ValueRef<'_>]) -> i64 {
     let mut checksum = Checksum::new();
-    for value in values {
-        checksum.add(value);
-    }
+    checksum.add_all(values);
     checksum.value()
 }
 
@@ -98,7 +101,7 @@ pub(crate) fn task_columns<'a>(task: &'a Task, phase: &'a PhaseColumns) -> [Valu
         maybe_text(task.message.as_deref()),
         text(task.phase.name().as_str()),
         maybe_number(phase.not_before),
-        maybe_text(phase.node.as_deref()),
+        phase.node_text(),
         maybe_number(phase.run_since),
         maybe_text(phase.questions.as_deref()),
         maybe_number(phase.wake_at),
@@ -112,18 +115,23 @@ pub(crate) fn task_columns<'a>(task: &'a Task, phase: &'a PhaseColumns) -> [Valu
 /// the rows of older programs.
 pub(crate) fn of_task(task: &Task, columns: &[ValueRef<'_>]) -> i64 {
     let (body, code, message) = task.phase.outcome().map_or((None, None, None), outcome_columns);
-    let outcome = [maybe_text(body.map(Json::as_str)), maybe_number(code), maybe_text(message)];
     let due_at = maybe_number(task.due_at().map(time_to_sql));
-    of(columns.iter().copied().chain(outcome).chain([due_at]).chain(began_at(task).map(number)))
+    let mut checksum = Checksum::new();
+    checksum.add_all(columns);
+    checksum.add_all(&[maybe_text(body.map(Json::as_str)), maybe_number(code), maybe_text(message), due_at]);
+    if let Some(began_at) = began_at(task) {
+        checksum.add(number(began_at));
+    }
+    checksum.value()
 }
 
 pub(crate) fn of_input(input: &Json) -> i64 {
-    of([text(input.as_str())])
+    of(&[text(input.as_str())])
 }
 
 /// The checksum of the columns of `select_entry!` that precede the checksum.
 pub(crate) fn of_entry(entry: &JournalEntry, state: &StateColumns<'_>) -> i64 {
-    of([
+    of(&[
         text(&entry.position.fork),
         number(entry.position.seq),
         text(entry.kind.as_str()),
@@ -141,10 +149,10 @@ pub(crate) fn of_entry(entry: &JournalEntry, state: &StateColumns<'_>) -> i64 {
 
 /// The checksum of the columns `owner, id, key, digest` of an idempotency key.
 pub(crate) fn of_key(task: &TaskKey, key: &IdempotencyKey) -> i64 {
-    of([text(task.owner.as_str()), text(task.id.as_str()), text(&key.key), ValueRef::Blob(&key.digest)])
+    of(&[text(task.owner.as_str()), text(task.id.as_str()), text(&key.key), ValueRef::Blob(&key.digest)])
 }
 
-fn text(text: &str) -> ValueRef<'_> {
+pub(crate) fn text(text: &str) -> ValueRef<'_> {
     ValueRef::Text(text.as_bytes())
 }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use longhaul_store::embedded::{Disk, DiskError};
 use longhaul_store::{IdempotencyKey, KeyedTask};
 use longhaul_task::{
-    ActiveAttempt, AttemptRecord, ChildRange, JournalEntry, Json, Outcome, Owner, Phase, Progress, QuestionKey, Task,
-    TaskId, TaskKey, Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
+    ActiveAttempt, AttemptRecord, ChildRange, JournalEntry, Json, NodeId, Outcome, Owner, Phase, Progress, QuestionKey,
+    Task, TaskId, TaskKey, Timestamp, ToolRef, Wait, WaitingState, WakeCondition,
 };
-use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params};
 
-use crate::checksum::{self, maybe_number, maybe_text, number};
+use crate::checksum::{self, maybe_number, maybe_text, number, text};
 use crate::connection;
 use crate::identity::OpenFiles;
 use crate::journal;
@@ -56,6 +56,14 @@ const INSERT: &str = "INSERT INTO task (owner, id, root, parent, family_since, d
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41)
   ON CONFLICT DO NOTHING";
+/// Inserts what most creations insert: a root that runs. See [`new_root`].
+const INSERT_NEW_ROOT: &str = "INSERT INTO task (owner, id, tool, version, origin, on_crash, attempts_max, backoff_ms,
+    backoff_ms_max, running_ms_max, life_ms_max, retention_from_creation_ms, retention_from_end_ms, created_at,
+    updated_at, revision, fence, attempt, node, run_since, due_at, small_input, small_outcome, checksum, input_checksum,
+    depth, children, ordinal, spent, questions_asked, phase)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
+    ?25, 0, 0, 0, 0, 0, 'running')
+  ON CONFLICT DO NOTHING";
 const INSERT_INPUT: &str = "INSERT INTO input (owner, id, body) VALUES (?1, ?2, ?3)";
 
 const INSERT_KEY: &str = "INSERT INTO idempotency (owner, key, id, digest, checksum) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -76,9 +84,20 @@ macro_rules! update_task {
 const UPDATE_IN_PLACE: &str = update_task!("");
 const UPDATE_DUE: &str = update_task!(", due_at = ?20");
 const UPDATE_QUEUE: &str = update_task!(", due_at = ?20, not_before = ?21");
-const UPDATE_SETTLED: &str = update_task!(", due_at = ?20, outcome = ?21, settled_at = ?22, small_outcome = ?23");
-const UPDATE_SETTLED_IN_QUEUE: &str =
-    update_task!(", due_at = ?20, outcome = ?21, settled_at = ?22, small_outcome = ?23, not_before = NULL");
+/// An end changes neither the number of children nor those of attempts and questions.
+macro_rules! settle_task {
+    ($more:literal) => {
+        concat!(
+            "UPDATE task SET updated_at = ?4, revision = ?5, fence = ?6, spent = ?7, message = ?8, node = ?9, ",
+            "run_since = ?10, began_at = ?11, outcome = ?12, settled_at = ?13, due_at = ?14, small_outcome = ?15, ",
+            "checksum = ?16, phase = 'settled', questions = NULL, wake_at = NULL, wake_children = NULL",
+            $more,
+            " WHERE owner = ?1 AND id = ?2 AND revision = ?3"
+        )
+    };
+}
+const SETTLE: &str = settle_task!("");
+const SETTLE_IN_QUEUE: &str = settle_task!(", not_before = NULL");
 
 const INSERT_OUTCOME: &str = "INSERT INTO outcome (owner, id, body, code, message) VALUES (?1, ?2, ?3, ?4, ?5)";
 const WRITE_PROGRESS: &str = "INSERT INTO progress (owner, id, done, total, message, at)
@@ -136,7 +155,7 @@ impl SqliteDisk {
 #[derive(Default)]
 pub(crate) struct PhaseColumns {
     pub(crate) not_before: Option<i64>,
-    pub(crate) node: Option<String>,
+    pub(crate) node: Option<[u8; NodeId::DIGITS]>,
     pub(crate) run_since: Option<i64>,
     pub(crate) questions: Option<String>,
     pub(crate) wake_at: Option<i64>,
@@ -146,12 +165,16 @@ pub(crate) struct PhaseColumns {
 }
 
 impl PhaseColumns {
+    pub(crate) fn node_text(&self) -> ValueRef<'_> {
+        self.node.as_ref().map_or(ValueRef::Null, |digits| ValueRef::Text(digits))
+    }
+
     fn queued(wait: Wait) -> Self {
         Self { not_before: Some(time_to_sql(wait.until)), run_since: Some(time_to_sql(wait.since)), ..Self::default() }
     }
 
     fn held(run: ActiveAttempt) -> Self {
-        Self { node: Some(run.node.to_string()), run_since: Some(time_to_sql(run.since)), ..Self::default() }
+        Self { node: Some(run.node.digits()), run_since: Some(time_to_sql(run.since)), ..Self::default() }
     }
 
     fn parked(wake_condition: &WakeCondition) -> Result<Self, DiskError> {
@@ -186,6 +209,24 @@ impl PhaseColumns {
         let run_since = columns.run_since.or_else(|| phase.since().map(time_to_sql));
         Ok(Self { run_since, ..columns })
     }
+}
+
+/// The values of [`INSERT_NEW_ROOT`] up to `run_since`, if the columns that it leaves out have the values that it gives them.
+/// Each value that need not be bound makes a creation cheaper.
+fn new_root<'c, 'v>(columns: &'c [ValueRef<'v>; 36]) -> Option<[&'c [ValueRef<'v>]; 3]> {
+    const NULL: ValueRef<'_> = ValueRef::Null;
+    const ZERO: ValueRef<'_> = ValueRef::Integer(0);
+    let (key, rest) = columns.split_at(2);
+    let (family, rest) = rest.split_at(6);
+    let (constant, rest) = rest.split_at(16);
+    let (history, rest) = rest.split_at(3);
+    let (phase, rest) = rest.split_at(2);
+    let (run, rest) = rest.split_at(2);
+    let is_new_root = family == [NULL, NULL, NULL, ZERO, ZERO, ZERO]
+        && history == [ZERO, ZERO, NULL]
+        && phase == [text("running"), NULL]
+        && rest.iter().all(|value| *value == NULL);
+    is_new_root.then_some([key, constant, run])
 }
 
 /// A text that is stored in the row of its task.
@@ -273,8 +314,12 @@ impl Disk for SqliteDisk {
             number(checksum::of_task(task, &columns)),
             number(checksum::of_input(input)),
         ];
-        let values = columns.into_iter().chain(more).map(ToSqlOutput::Borrowed);
-        let rows = self.connection.execute(INSERT, params_from_iter(values))?;
+        let rows = match new_root(&columns) {
+            Some([key, constant, run]) => {
+                self.connection.execute_values(INSERT_NEW_ROOT, &[key, constant, run, &more])?
+            }
+            None => self.connection.execute_values(INSERT, &[&columns, &more])?,
+        };
         if rows == 0 {
             return Ok(false);
         }
@@ -295,33 +340,54 @@ impl Disk for SqliteDisk {
 
     fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
         let phase = PhaseColumns::of(&after.phase)?;
-        let (owner, id) = (after.key.owner.as_str(), after.key.id.as_str());
-        let (was, children, updated_at) =
-            (to_sql(before.revision), after.family.children, time_to_sql(after.updated_at));
-        let (revision, fence) = (to_sql(after.revision), to_sql(after.fence));
-        let due_at = after.due_at().map(time_to_sql);
-        let checksum = checksum::of_task(after, &checksum::task_columns(after, &phase));
-        macro_rules! update {
-            ($sql:expr $(, $more:expr)*) => {
-                self.connection.execute($sql, params![
-                    owner, id, was, children, updated_at, revision, fence, after.attempt, after.failed_attempts,
-                    after.questions_asked, after.message.as_deref(), after.phase.name().as_str(), phase.node,
-                    phase.run_since, phase.questions, phase.wake_at, phase.wake_children, checksum,
-                    began_at(after) $(, $more)*
-                ])?
-            };
-        }
+        let (owner, id, was) = (after.key.owner.as_str(), after.key.id.as_str(), to_sql(before.revision));
+        let due_at = maybe_number(after.due_at().map(time_to_sql));
+        let (updated_at, revision) = (number(time_to_sql(after.updated_at)), number(to_sql(after.revision)));
+        let (fence, failed_attempts) = (number(to_sql(after.fence)), number(after.failed_attempts));
+        let message = maybe_text(after.message.as_deref());
+        let (node, run_since, began_at) =
+            (phase.node_text(), maybe_number(phase.run_since), maybe_number(began_at(after)));
+        let checksum = number(checksum::of_task(after, &checksum::task_columns(after, &phase)));
+        let key = [text(owner), text(id), number(was)];
         let rows = if let Some(outcome) = after.phase.outcome() {
             self.write_outcome(&after.key, outcome)?;
-            let is_queued = before.phase.not_before().is_some();
-            let sql = if is_queued { UPDATE_SETTLED_IN_QUEUE } else { UPDATE_SETTLED };
-            update!(sql, due_at, phase.outcome, phase.settled_at, small_outcome(outcome))
-        } else if before.phase.not_before() != after.phase.not_before() {
-            update!(UPDATE_QUEUE, due_at, phase.not_before)
-        } else if before.due_at() != after.due_at() {
-            update!(UPDATE_DUE, due_at)
+            let sql = if before.phase.not_before().is_some() { SETTLE_IN_QUEUE } else { SETTLE };
+            let task = [updated_at, revision, fence, failed_attempts, message, node, run_since, began_at];
+            let end = [
+                maybe_text(phase.outcome),
+                maybe_number(phase.settled_at),
+                due_at,
+                maybe_text(small_outcome(outcome)),
+                checksum,
+            ];
+            self.connection.execute_values(sql, &[&key, &task, &end])?
         } else {
-            update!(UPDATE_IN_PLACE)
+            let task = [
+                number(after.family.children),
+                updated_at,
+                revision,
+                fence,
+                number(after.attempt),
+                failed_attempts,
+                number(after.questions_asked),
+                message,
+                text(after.phase.name().as_str()),
+                node,
+                run_since,
+                maybe_text(phase.questions.as_deref()),
+                maybe_number(phase.wake_at),
+                maybe_text(phase.wake_children.as_deref()),
+                checksum,
+                began_at,
+            ];
+            if before.phase.not_before() != after.phase.not_before() {
+                let queue = [due_at, maybe_number(phase.not_before)];
+                self.connection.execute_values(UPDATE_QUEUE, &[&key, &task, &queue])?
+            } else if before.due_at() != after.due_at() {
+                self.connection.execute_values(UPDATE_DUE, &[&key, &task, &[due_at]])?
+            } else {
+                self.connection.execute_values(UPDATE_IN_PLACE, &[&key, &task])?
+            }
         };
         if rows != 1 {
             return Err(DiskError::Untrusted(format!("revision {was} of task {id} is not what the file has")));
@@ -415,8 +481,8 @@ pub(crate) const LOOKUPS: &[&str] = &[
     QUEUED,
     NEXT_QUEUED_OWNER,
     FAMILY,
-    UPDATE_SETTLED,
-    UPDATE_SETTLED_IN_QUEUE,
+    SETTLE,
+    SETTLE_IN_QUEUE,
     journal::SELECT_QUESTION,
     journal::SELECT_POSITION,
     journal::LAST_OF_ATTEMPT,

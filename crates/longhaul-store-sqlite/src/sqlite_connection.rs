@@ -1,6 +1,7 @@
 //! A connection with its compiled statements and its shared texts.
 
 use longhaul_store::embedded::DiskError;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
 
 use crate::error::disk_error;
@@ -22,6 +23,19 @@ impl SqliteConnection {
     /// Runs a statement that changes rows. Returns how many it changed.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, DiskError> {
         self.statement(sql)?.execute(params).map_err(disk_error)
+    }
+
+    /// Runs a statement that changes rows, with the values of all groups as its parameters, in their order.
+    pub(crate) fn execute_values(&self, sql: &str, groups: &[&[ValueRef<'_>]]) -> Result<usize, DiskError> {
+        let mut statement = self.statement(sql)?;
+        let mut index = 0;
+        for group in groups {
+            for value in *group {
+                index += 1;
+                statement.raw_bind_parameter(index, ToSqlOutput::Borrowed(*value)).map_err(disk_error)?;
+            }
+        }
+        statement.raw_execute().map_err(disk_error)
     }
 
     /// Reads the first row of a query, if it has one.

@@ -91,7 +91,11 @@ impl TaskId {
     pub fn mint(now: Timestamp, random: [u8; 16]) -> Self {
         // 48 bits hold the milliseconds until the year 10889. Later times count as the last of them.
         let [_, _, time @ ..] = now.as_ms().min((1 << 48) - 1).to_be_bytes();
-        Self(hex(time.into_iter().chain(random), &mut [0; 2 * (6 + 16)]).into())
+        let mut digits = [0; 2 * (6 + 16)];
+        let (time_digits, random_digits) = digits.split_at_mut(2 * time.len());
+        write_hex(&time, time_digits);
+        write_hex(&random, random_digits);
+        Self(std::str::from_utf8(&digits).unwrap_or_default().into())
     }
 
     /// The ID under which a task is stored whose requestor chose `id` and is only known by its session: another session of
@@ -130,6 +134,16 @@ impl NodeId {
         Self(u128::from_be_bytes(random))
     }
 
+    /// The number of its hexadecimal digits.
+    pub const DIGITS: usize = 32;
+
+    /// Its hexadecimal digits, as ASCII text.
+    pub fn digits(self) -> [u8; Self::DIGITS] {
+        let mut digits = [0; Self::DIGITS];
+        write_hex(&self.0.to_be_bytes(), &mut digits);
+        digits
+    }
+
     /// Parses the output of `Display`.
     pub fn parse(text: &str) -> Option<Self> {
         u128::from_str_radix(text, 16).ok().map(Self)
@@ -138,7 +152,7 @@ impl NodeId {
 
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(hex(self.0.to_be_bytes(), &mut [0; 32]))
+        f.write_str(std::str::from_utf8(&self.digits()).unwrap_or_default())
     }
 }
 
@@ -148,14 +162,13 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// Writes bytes as hexadecimal digits into `text`, which must have room for exactly two digits per byte. Every creation writes
-/// several IDs, and `format!` takes several times as long.
-fn hex(bytes: impl IntoIterator<Item = u8>, text: &mut [u8]) -> &str {
+/// Writes bytes as hexadecimal digits, two per byte. Every creation writes several IDs, and `format!` takes several times as
+/// long.
+fn write_hex(bytes: &[u8], digits: &mut [u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
         pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
     }
-    std::str::from_utf8(text).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Commits that may give attempts to this node, and what overtook them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, VecDeque};
 
 use longhaul_task::TaskKey;
 
@@ -13,7 +13,8 @@ pub struct CommitId(u64);
 pub(super) struct Commits {
     /// The number of the newest commit.
     last_number: u64,
-    under_way: BTreeSet<u64>,
+    /// Whether each of the newest commits has ended. The first is the oldest one that is under way.
+    ended: VecDeque<bool>,
     /// Attempts that were stopped before the commit that began them came back, with the number of the next commit at
     /// that time. Such a stop may also have come late, for an attempt that is over; so it is kept only until every
     /// commit that was under way has come back, and there are never more than can come in that time.
@@ -23,22 +24,33 @@ pub(super) struct Commits {
 impl Commits {
     pub(super) fn begin(&mut self) -> CommitId {
         self.last_number += 1;
-        self.under_way.insert(self.last_number);
+        self.ended.push_back(false);
         CommitId(self.last_number)
+    }
+
+    /// The number of the oldest commit that is under way; that of the next one, if none is.
+    fn oldest(&self) -> u64 {
+        self.last_number + 1 - self.ended.len() as u64
     }
 
     /// It came back, and its attempts have begun.
     pub(super) fn end(&mut self, commit: CommitId) {
-        self.under_way.remove(&commit.0);
+        let index = commit.0.checked_sub(self.oldest()).and_then(|index| usize::try_from(index).ok());
+        if let Some(ended) = index.and_then(|index| self.ended.get_mut(index)) {
+            *ended = true;
+        }
+        while self.ended.front() == Some(&true) {
+            self.ended.pop_front();
+        }
         if !self.stopped_early.is_empty() {
-            let oldest = self.under_way.first().copied().unwrap_or(u64::MAX);
+            let oldest = self.oldest();
             self.stopped_early.retain(|_, next| oldest < *next);
         }
     }
 
     /// An attempt that is not known was stopped: perhaps the commit that began it has not come back yet.
     pub(super) fn stopped(&mut self, key: &TaskKey, fence: u64) {
-        if !self.under_way.is_empty() {
+        if !self.ended.is_empty() {
             self.stopped_early.insert((key.clone(), fence), self.last_number + 1);
         }
     }
@@ -55,7 +67,7 @@ impl Commits {
 
     /// Whether this one and all before it have come back.
     pub(super) fn have_ended_up_to(&self, commit: CommitId) -> bool {
-        self.under_way.first().is_none_or(|oldest| *oldest > commit.0)
+        self.oldest() > commit.0
     }
 
     /// How many stops are kept.

@@ -14,7 +14,7 @@ mod queue;
 mod queue_decision;
 mod resuming;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -37,7 +37,7 @@ use crate::{BudgetUse, EngineError, EngineLimits, ToolLimits};
 pub struct Core {
     node: NodeId,
     limits: EngineLimits,
-    tools: BTreeMap<Arc<str>, ToolState>,
+    tools: HashMap<Arc<str>, ToolState>,
     /// Tools that no node serves. Their queued tasks are claimed in order to settle them as failed.
     failing: BTreeSet<ToolRef>,
     /// Owners without open tasks are left out. The core may learn that a subtask has ended before it learns that it was created:
@@ -140,7 +140,7 @@ impl Core {
         Self {
             node,
             limits,
-            tools: BTreeMap::new(),
+            tools: HashMap::default(),
             failing: BTreeSet::new(),
             open_by_owner: HashMap::default(),
             attempts: HashMap::default(),
@@ -241,7 +241,7 @@ impl Core {
         self.open_by_owner.get(owner).map_or(0, |open| usize::try_from(*open).unwrap_or(0))
     }
 
-    /// Each tool with its number of running and of queued tasks, as far as this node knows.
+    /// Each tool with its number of running and of queued tasks, as far as this node knows, in any order.
     pub fn load(&self) -> impl Iterator<Item = (&ToolRef, usize, usize)> {
         self.tools.values().map(|state| (&state.tool, state.running(), state.queue.total()))
     }
