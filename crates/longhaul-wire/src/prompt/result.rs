@@ -3,7 +3,7 @@
 use longhaul_task::Json;
 use serde_json::value::RawValue;
 
-use crate::content::Content;
+use crate::content::{Content, ToolResult};
 use crate::{Revision, text};
 
 /// One message of a prompt.
@@ -75,6 +75,23 @@ impl PromptResult {
         out.push('}');
         Json::from_text(out)
     }
+}
+
+/// The messages of a stored result as the result of a tool. If they are not all of the user, a line before each says whose it
+/// is.
+pub(crate) fn as_tool_result(body: &Json) -> Option<Json> {
+    let messages = text::member(text::raw(body.as_str())?, "messages")?;
+    let messages: Vec<&RawValue> = serde_json::from_str(messages.get()).ok()?;
+    let role = |message| text::member(message, "role").and_then(text::string).unwrap_or_default();
+    let names_roles = messages.iter().any(|message| role(message) != "user");
+    let mut result = ToolResult::new();
+    for message in messages {
+        if names_roles {
+            result = result.with(Content::text(&format!("{}:", role(message))));
+        }
+        result = result.with(Content::stored(text::member(message, "content")?));
+    }
+    Some(result.into_json())
 }
 
 /// Appends a stored result in the form of a session's revision. Links to resources, which the oldest revision does not
