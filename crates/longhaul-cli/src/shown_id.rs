@@ -37,7 +37,7 @@ mod tests {
     fn an_id_of_a_session_is_printable_and_can_be_pasted() {
         let plain = TaskId::parse("mine").unwrap();
         assert_eq!(show(&plain), "mine");
-        assert_eq!(parse("mine").unwrap(), [plain.clone()]);
+        assert_eq!(parse("mine").unwrap(), [plain]);
         let stored = TaskId::in_session("0a1b", &TaskId::parse("a/b").unwrap()).unwrap();
         assert_eq!(show(&stored), "0a1b/a/b");
         assert!(parse("0a1b/a/b").unwrap().contains(&stored));

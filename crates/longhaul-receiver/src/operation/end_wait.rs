@@ -53,6 +53,7 @@ impl EndWait {
                 () = receiver.closing.cancelled(), if has_questions => return Ok(None),
             }
             let task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
+            let task = task.shown_to(exchange.session.as_deref());
             if let Some(answer) = answer(&exchange, &task) {
                 if let Some(session) = &exchange.session {
                     session.send_log(&task.snapshot.task, stream);

@@ -406,3 +406,22 @@ async fn a_call_that_is_open_when_the_server_stops_learns_how_to_get_its_result(
     assert_eq!(error["message"], expected);
     server.stop().await;
 }
+
+/// The ID means nothing there, or another task.
+#[tokio::test]
+async fn the_parent_of_an_anonymous_task_is_shown_only_in_its_session() {
+    let (server, _door) = start().await;
+    let (own, other) = (open(&server, None).await, open(&server, None).await);
+    let mut call = create(&own, "family", "mine").await;
+    let created = call.next_of("notifications/tasks/created").await;
+    let child = created["params"]["_meta"][RELATED]["taskId"].as_str().unwrap();
+    let shown = own.result("tasks/get", about(child)).await;
+    assert_eq!((&shown["parentTaskId"], &shown["_meta"][RELATED]["parentTaskId"]), (&json!("mine"), &json!("mine")));
+    let shown = other.result("tasks/get", about(child)).await;
+    assert_eq!((&shown["taskId"], &shown["_meta"][RELATED]), (&json!(child), &json!({ "taskId": child })));
+    let stateless = server.client().await.get(child).await.unwrap().value;
+    let cancelled = other.result("tasks/cancel", json!({ "taskId": child })).await;
+    for shown in [shown, stateless, cancelled] {
+        assert_eq!(shown.get("parentTaskId"), None, "{shown}");
+    }
+}

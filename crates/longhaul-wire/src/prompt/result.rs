@@ -133,3 +133,18 @@ fn write_message(out: &mut String, message: &RawValue) {
         _ => out.push_str(message.get()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_as_the_result_of_a_tool_has_every_message_and_whose_it_is() {
+        let shown = |prompt: PromptResult| as_tool_result(&prompt.into_json()).unwrap();
+        let prompt = PromptResult::new().with(PromptMessage::user("Hello!")).description("left out");
+        assert_eq!(shown(prompt.clone()), ToolResult::text("Hello!").into_json());
+        let expected = ["user:", "Hello!", "assistant:", "Hi."].map(Content::text).into_iter();
+        let expected = expected.fold(ToolResult::new(), ToolResult::with).into_json();
+        assert_eq!(shown(prompt.with(PromptMessage::assistant("Hi."))), expected);
+    }
+}
