@@ -16,6 +16,7 @@ mod log;
 pub mod operator;
 mod output;
 mod relay;
+mod shown_id;
 mod store;
 mod store_socket;
 mod token;

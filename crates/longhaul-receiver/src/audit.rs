@@ -67,6 +67,6 @@ pub fn turned_away(owner: Option<&Owner>, error: &RpcError) {
 fn write(refusal: AuditRefusal<'_>, error: &RpcError) {
     let own = word(error.data.as_ref());
     // On the wire an unknown task is an invalid parameter like any other. The log shows callers who guess IDs.
-    let code = own.as_deref().or_else(|| (*error == wire_refusal::no_such_task()).then_some("NOT_FOUND"));
+    let code = own.as_deref().or_else(|| wire_refusal::is_no_such_task(error).then_some("NOT_FOUND"));
     record(&AuditRefusal { error: error.code, code, http_status: Some(error.http_status()), ..refusal });
 }

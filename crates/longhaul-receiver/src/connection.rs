@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use longhaul_wire::jsonrpc::{self, Message, Notification, RequestId, RpcError};
-use longhaul_wire::{CancelledRequest, ClientNotification, initialize, route};
+use longhaul_wire::{CancelledRequest, ClientNotification, initialize, refusal as wire_refusal, route};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
 use crate::session::{ResponsePatience, Session};
 use crate::stream::MessageStream;
-use crate::{Caller, MessageResponse, Receiver, SessionLimits, audit, entrance, refusal, stateless};
+use crate::{Caller, MessageResponse, Receiver, RequestKind, SessionLimits, audit, entrance, refusal, stateless};
 
 /// A single response goes out as soon as it is there; those of a batch together.
 const PATIENCE: ResponsePatience = ResponsePatience { single: Duration::ZERO, batch: Duration::MAX };
@@ -55,10 +55,8 @@ impl Connection {
                 }
                 return session.receive(None, &message, PATIENCE).await;
             }
-            if let Ok(Message::Request(request)) = &parsed
-                && request.method == initialize::METHOD
-            {
-                return self.initialize(request);
+            if let Ok(Message::Request(request)) = &parsed {
+                return self.receive_before_session(request);
             }
         }
         match parsed {
@@ -72,6 +70,19 @@ impl Connection {
             }
             Ok(Message::Response(_)) => self.refuse(None, &RpcError::invalid_request(stateless::NO_RESPONSES)),
             Err(rejected) => self.refuse(rejected.id.as_ref(), &rejected.error),
+        }
+    }
+
+    /// Answers a request that is not of the stateless era, before there is a session.
+    fn receive_before_session(&self, request: &jsonrpc::Request<'_>) -> MessageResponse {
+        match &*request.method {
+            initialize::METHOD => self.initialize(request),
+            // The protocol allows it at any time.
+            "ping" => match self.receiver.rates.admit(&self.caller.owner, RequestKind::of("ping")) {
+                Ok(()) => MessageResponse::message(jsonrpc::result(&request.id, "{}"), MetricsLabel::of("ping")),
+                Err(too_many) => self.refuse(Some(&request.id), &too_many),
+            },
+            _ => self.refuse(Some(&request.id), &wire_refusal::handshake_required()),
         }
     }
 

@@ -94,7 +94,7 @@ impl Exchange {
         let found = self.receiver.rates.look_up(&self.owner, LoadedTask::read(&self.receiver, key)).await?;
         let task = found.map_err(|error| refusal::of_engine(&error))?;
         audit::read(self.source(), &task.snapshot.task);
-        Ok(task)
+        Ok(task.shown_to(self.session.as_deref()))
     }
 
     /// Refuses a request about a task that another generation made. The answer is the same for a task that does not exist.

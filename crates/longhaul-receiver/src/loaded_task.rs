@@ -1,11 +1,14 @@
 //! A task as it is read to be shown.
 
+use std::sync::Arc;
+
 use longhaul_engine::EngineError;
 use longhaul_store::Snapshot;
 use longhaul_task::{TaskId, TaskKey};
 use longhaul_wire::TaskView;
 
 use crate::receiver::ReceiverInner;
+use crate::session::Session;
 
 /// A task and its children: everything that a generation projects.
 pub(crate) struct LoadedTask {
@@ -33,6 +36,17 @@ impl LoadedTask {
             _ => store.asking_child(&task.key).await?,
         };
         Ok(Self { snapshot, children, asking_child, poll_interval_ms: receiver.options.poll_interval_ms })
+    }
+
+    /// The task as a client sees it: without a parent whose ID the client cannot use, because it belongs to another session.
+    pub(crate) fn shown_to(mut self, session: Option<&Session>) -> Self {
+        if let Some(parent) = &self.snapshot.task.family.parent
+            && !parent.can_be_chosen()
+            && !session.is_some_and(|session| session.has_chosen(parent))
+        {
+            Arc::make_mut(&mut self.snapshot.task).family.parent = None;
+        }
+        self
     }
 
     pub(crate) fn children(&self) -> &[TaskId] {

@@ -3,7 +3,8 @@
 use longhaul_engine::{CtxError, EngineError};
 use longhaul_store::StoreError;
 use longhaul_task::{Json, TaskError};
-use longhaul_wire::jsonrpc::RpcError;
+use longhaul_wire::call_result::ResultForm;
+use longhaul_wire::jsonrpc::{RpcError, quote};
 use longhaul_wire::{Capability, Revision, refusal as wire_refusal};
 
 /// Retry interval for refusals that end when others are done: unknown when, and one request a second costs little.
@@ -47,6 +48,32 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
     }
 }
 
+/// The same, for a request with a result of this form: the engine runs prompts and reads of resources like tools.
+pub(crate) fn of_engine_in(form: ResultForm, error: &EngineError) -> RpcError {
+    let mut refusal = of_engine(error);
+    let what = match form {
+        ResultForm::Tool => return refusal,
+        ResultForm::Prompt => "prompt",
+        ResultForm::Resource(_) => "resource",
+        ResultForm::Completion => "completion",
+    };
+    let why = match error {
+        EngineError::InputTooLarge { bytes, bytes_max } => {
+            format!("the parameters have {bytes} bytes; this {what} takes at most {bytes_max}")
+        }
+        EngineError::QueueFull { queued_max } => format!(
+            "you have used up your part of this {what}'s queue ({queued_max} tasks for all callers); try again later"
+        ),
+        EngineError::TooManyCalls { calls_max } => format!(
+            "you have used up your part of the requests for this {what} ({calls_max} at once for all callers); try again in a \
+             moment"
+        ),
+        _ => return refusal,
+    };
+    refusal.message = why.into();
+    refusal
+}
+
 /// The refusal of a request past the limit of open requests.
 pub(crate) fn too_many_in_flight() -> RpcError {
     let why = "too many requests are under way; wait for one of them or cancel it";
@@ -62,6 +89,17 @@ pub(crate) fn too_many_subscriptions(subscriptions_max: usize) -> RpcError {
 /// The end of an ordinary call because the server stops. It says nothing about trying again: the work may be half done.
 pub(crate) fn call_stopped() -> RpcError {
     let why = "The server is stopping, so this call was ended before it was done. What it has done so far remains.";
+    RpcError::internal(why).with_data(Json::from_text("{\"code\":\"DRAINING\"}"))
+}
+
+/// The answer to a call whose task has not ended when the server stops. It says nothing about trying again: the same request
+/// would be refused, because the ID of its task is used.
+pub(crate) fn task_goes_on(id: &str) -> RpcError {
+    let why = format!(
+        "The server is stopping, and the task {} has not ended. The task is kept. Do not send this request again: when the \
+         server is back, ask for the task by its ID, with `tasks/get` and then `tasks/result`.",
+        quote(id)
+    );
     RpcError::internal(why).with_data(Json::from_text("{\"code\":\"DRAINING\"}"))
 }
 
@@ -91,6 +129,23 @@ pub(crate) fn of_stop(stop: &CtxError, revision: Revision) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_prompt_is_not_called_a_tool() {
+        for error in [
+            EngineError::InputTooLarge { bytes: 2, bytes_max: 1 },
+            EngineError::QueueFull { queued_max: 1 },
+            EngineError::TooManyCalls { calls_max: 1 },
+        ] {
+            let (tool, prompt) = (of_engine(&error), of_engine_in(ResultForm::Prompt, &error));
+            assert_eq!(
+                (prompt.code, &prompt.data, prompt.retry_after_ms()),
+                (tool.code, &tool.data, tool.retry_after_ms())
+            );
+            assert!(prompt.message.contains("this prompt") && !prompt.message.contains("tool"), "{prompt}");
+            assert_eq!(of_engine_in(ResultForm::Tool, &error), tool);
+        }
+    }
 
     #[test]
     fn what_passes_with_time_says_when_and_nothing_else_does() {

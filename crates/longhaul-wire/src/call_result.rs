@@ -106,6 +106,16 @@ pub(crate) fn write_inlined(out: &mut String, task: &Task, body: &Json) {
     ResultForm::of(task).write_stateless(out, body.as_str(), "");
 }
 
+/// The result of a task as that of a tool, for a model: a model reads the content of a tool's result and nothing else.
+pub(crate) fn as_tool_result(task: &Task, body: &Json) -> Json {
+    let result = match ResultForm::of(task) {
+        ResultForm::Tool | ResultForm::Completion => None,
+        ResultForm::Prompt => prompt::as_tool_result(body),
+        ResultForm::Resource(_) => resource::as_tool_result(body),
+    };
+    result.unwrap_or_else(|| body.clone())
+}
+
 /// The error of a task, as the request that it was made of would have been answered.
 pub(crate) fn error_of_task(task: &Task, error: &TaskError, revision: Revision) -> RpcError {
     ResultForm::of(task).error(error, revision)

@@ -10,6 +10,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_task::Json;
+use serde_json::value::RawValue;
 
 use crate::text;
 
@@ -103,6 +104,16 @@ impl Content {
         &self.0
     }
 
+    /// A block that was stored as JSON.
+    pub(crate) fn stored(block: &RawValue) -> Self {
+        Self(block.get().to_owned())
+    }
+
+    /// A part of a resource that was stored as JSON.
+    pub(crate) fn stored_resource(content: &RawValue) -> Self {
+        Self::embedding(content.get())
+    }
+
     fn member(mut self, name: &str, value: &str) -> Self {
         text::push_str_member(&mut self.0, name, value);
         self
@@ -155,8 +166,12 @@ impl Content {
         }
         text::push_str_member(&mut resource, name, body);
         resource.push('}');
+        Self::embedding(&resource)
+    }
+
+    fn embedding(resource: &str) -> Self {
         let mut block = Self::of("resource");
-        text::push_raw_member(&mut block.0, "resource", &resource);
+        text::push_raw_member(&mut block.0, "resource", resource);
         block.closed()
     }
 }

@@ -6,7 +6,7 @@ use longhaul_task::TaskId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{RpcError, quote};
+use crate::jsonrpc::{RpcError, object_fault};
 use crate::{refusal, text};
 
 /// Every parameter that some operation reads, not read yet. All other parameters are ignored.
@@ -77,7 +77,7 @@ impl<'a> RequestParams<'a> {
         match params {
             None => Ok(Self::default()),
             Some(raw) => serde_json::from_str(raw.get())
-                .map_err(|error| format!("`params` cannot be read: {}", quote(&error.to_string()))),
+                .map_err(|error| format!("`params` cannot be read: {}", object_fault(&error))),
         }
     }
 
@@ -88,7 +88,8 @@ impl<'a> RequestParams<'a> {
     }
 
     pub(crate) fn cursor(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
-        optional_string("cursor", self.cursor)
+        // Published clients send `null` for no cursor.
+        optional_string("cursor", self.cursor.filter(|cursor| cursor.get() != "null"))
     }
 
     pub(crate) fn required_uri(&self) -> Result<Cow<'a, str>, RpcError> {

@@ -7,7 +7,27 @@ use crate::{Capability, Revision, question};
 
 /// For a task that does not exist, has expired or belongs to another owner. The three cannot be told apart.
 pub fn no_such_task() -> RpcError {
-    RpcError::invalid_params("Failed to retrieve task: Task not found")
+    no_such_task_to("retrieve")
+}
+
+fn no_such_task_to(verb: &str) -> RpcError {
+    RpcError::invalid_params(format!("Failed to {verb} task: Task not found"))
+}
+
+/// Whether an error is for a task that does not exist, in a request with any method.
+pub fn is_no_such_task(error: &RpcError) -> bool {
+    ["retrieve", "cancel", "delete", "update"].iter().any(|verb| *error == no_such_task_to(verb))
+}
+
+/// The error as an answer to a request with this method: a task that does not exist cannot be cancelled either.
+pub fn in_request(error: RpcError, method: &str) -> RpcError {
+    let verb = match method {
+        "tasks/cancel" => "cancel",
+        "tasks/delete" => "delete",
+        "tasks/update" => "update",
+        _ => return error,
+    };
+    if error == no_such_task() { no_such_task_to(verb) } else { error }
 }
 
 /// For an unknown tool.
@@ -50,6 +70,11 @@ pub fn session_required() -> RpcError {
     RpcError::invalid_request(
         "a request needs one Mcp-Session-Id header, which the answer to `initialize` has, or the `_meta` of 2026-07-28",
     )
+}
+
+/// For a request on a pipe that comes before the handshake.
+pub fn handshake_required() -> RpcError {
+    RpcError::malformed_params("a request needs a session, which `initialize` opens, or the `_meta` of 2026-07-28")
 }
 
 /// For a session that is unknown, has ended, or belongs to another owner. The three cannot be told apart.

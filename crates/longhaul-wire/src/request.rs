@@ -177,6 +177,8 @@ pub struct GetPrompt<'a> {
     pub request_state: Option<Cow<'a, str>>,
     /// As in [`CallTool`].
     pub task: Option<TaskRequest>,
+    /// The request was sent to an earlier server, too. If it has chosen the ID of its task, its answer is that task's result.
+    pub is_repeated: bool,
 }
 
 impl<'a> GetPrompt<'a> {
@@ -187,7 +189,8 @@ impl<'a> GetPrompt<'a> {
     ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
         let name = required_string("name", params.name)?;
-        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state, task })
+        let is_repeated = session_is_repeated(params.meta);
+        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state, task, is_repeated })
     }
 
     /// The request as the input of the prompt's function.
@@ -210,6 +213,8 @@ pub struct ReadResource<'a> {
     pub request_state: Option<Cow<'a, str>>,
     /// As in [`CallTool`].
     pub task: Option<TaskRequest>,
+    /// As in [`GetPrompt`].
+    pub is_repeated: bool,
 }
 
 impl<'a> ReadResource<'a> {
@@ -219,7 +224,8 @@ impl<'a> ReadResource<'a> {
         task: Option<TaskRequest>,
     ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
-        Ok(Self { uri: params.required_uri()?, input_responses, request_state, task })
+        let is_repeated = session_is_repeated(params.meta);
+        Ok(Self { uri: params.required_uri()?, input_responses, request_state, task, is_repeated })
     }
 
     /// The request as the input of the resource's function.
@@ -253,6 +259,12 @@ pub struct TaskRequest {
     pub is_optional: bool,
     /// Why it is malformed, in the generations where this is an error only if the request would become a task.
     pub malformed: Option<Box<RpcError>>,
+}
+
+impl TaskRequest {
+    pub(crate) fn malformed(error: RpcError) -> Self {
+        Self { malformed: Some(Box::new(error)), ..Self::default() }
+    }
 }
 
 /// The retention that a requestor asks for. The receiver may choose another.

@@ -74,12 +74,13 @@ pub enum Context<'a> {
 
 /// Reads a request and decides which generation it speaks.
 pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Result<RoutedRequest<'a>, RpcError> {
-    match *context {
+    let routed = match *context {
         Context::Stateless { headers } => route_stateless(request, headers),
         Context::Session { peer, last_marker, is_restored } => {
             route_in_session(request, peer, last_marker, is_restored)
         }
-    }
+    };
+    routed.map_err(|error| refusal::in_request(error, &request.method))
 }
 
 /// The order of the checks is part of the protocol: header against body before the version, the method before the name

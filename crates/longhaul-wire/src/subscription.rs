@@ -6,7 +6,7 @@ use longhaul_task::TaskId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::jsonrpc::{self, RequestId, RpcError, object_fault};
 use crate::list::ListKind;
 use crate::{Capabilities, Capability, ReplyTo, text};
 
@@ -37,12 +37,12 @@ impl SubscriptionFilter {
         struct FilterMembers<'a> {
             #[serde(borrow, default)]
             task_ids: Option<&'a RawValue>,
-            #[serde(default)]
-            tools_list_changed: Option<bool>,
-            #[serde(default)]
-            prompts_list_changed: Option<bool>,
-            #[serde(default)]
-            resources_list_changed: Option<bool>,
+            #[serde(borrow, default)]
+            tools_list_changed: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            prompts_list_changed: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            resources_list_changed: Option<&'a RawValue>,
             #[serde(borrow, default)]
             resource_subscriptions: Option<&'a RawValue>,
         }
@@ -51,7 +51,8 @@ impl SubscriptionFilter {
         if !text::is_object(raw) {
             return Err(wrong("it must be an object"));
         }
-        let members: FilterMembers<'_> = serde_json::from_str(raw.get()).map_err(|error| wrong(&error.to_string()))?;
+        let members: FilterMembers<'_> =
+            serde_json::from_str(raw.get()).map_err(|error| wrong(&object_fault(&error)))?;
         let strings = |name: &str, raw: &'_ RawValue, entries_max: usize| {
             let strings: Vec<text::JsonString<'_>> =
                 serde_json::from_str(raw.get()).map_err(|_| wrong(&format!("`{name}` must be an array of strings")))?;
@@ -59,6 +60,11 @@ impl SubscriptionFilter {
                 return Err(wrong(&format!("`{name}` has more than {entries_max} entries")));
             }
             Ok(strings.into_iter().map(|string| string.0.into_owned()).collect::<Vec<_>>())
+        };
+        let wish = |name: &str, raw: Option<&RawValue>| match raw.map(RawValue::get) {
+            None | Some("null" | "false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(wrong(&format!("`{name}` must be true or false"))),
         };
         let task_ids = match members.task_ids {
             None => None,
@@ -72,9 +78,9 @@ impl SubscriptionFilter {
         let resources = resources.map(|raw| strings("resourceSubscriptions", raw, RESOURCES_MAX)).transpose()?;
         Ok(Self {
             task_ids,
-            tools_list_changed: members.tools_list_changed.unwrap_or(false),
-            prompts_list_changed: members.prompts_list_changed.unwrap_or(false),
-            resources_list_changed: members.resources_list_changed.unwrap_or(false),
+            tools_list_changed: wish("toolsListChanged", members.tools_list_changed)?,
+            prompts_list_changed: wish("promptsListChanged", members.prompts_list_changed)?,
+            resources_list_changed: wish("resourcesListChanged", members.resources_list_changed)?,
             resources,
         })
     }

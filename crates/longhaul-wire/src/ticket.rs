@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::content::ToolResult;
 use crate::tool::{Annotations, TaskSupport, ToolDeclaration, ToolError};
-use crate::{TaskView, question, text};
+use crate::{TaskView, call_result, question, text};
 
 /// The key of a ticket in the `_meta` of a result.
 pub const META_KEY: &str = "longhaul/task";
@@ -151,7 +151,7 @@ pub fn ticket(view: &TaskView<'_>, names: &TicketNames) -> Json {
 /// The result of a task that has ended; `None` before.
 pub fn result(view: &TaskView<'_>) -> Option<Json> {
     let body = match view.task.phase.outcome()? {
-        Outcome::Result { body, .. } => body.clone(),
+        Outcome::Result { body, .. } => call_result::as_tool_result(view.task, body),
         Outcome::Error(fault) => {
             let code = text::code_of(fault).map(|code| format!(" [{code}]")).unwrap_or_default();
             ToolResult::error(&format!("The task failed: {}{code}", fault.message)).into_json()

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{RpcError, quote};
+use crate::jsonrpc::RpcError;
 use crate::text;
 
 /// The client's answers by question, in the order they were sent. No value is checked before its question is known:
@@ -16,9 +16,10 @@ impl<'a> InputResponses<'a> {
     pub(crate) fn parse(raw: &'a RawValue) -> Result<Self, RpcError> {
         match serde_json::from_str::<text::ObjectMembers<'a>>(raw.get()) {
             Ok(members) => Ok(Self(members.0)),
-            Err(error) => {
-                Err(RpcError::invalid_params(format!("`inputResponses` cannot be read: {}", quote(&error.to_string()))))
-            }
+            Err(_) => Err(RpcError::invalid_params(format!(
+                "`inputResponses` must be an object with at most {} members, one for each question",
+                text::ObjectMembers::MEMBERS_MAX
+            ))),
         }
     }
 

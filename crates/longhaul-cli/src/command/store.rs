@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{self, CommandError};
 use crate::output::{escape_control, stdout_line};
+use crate::shown_id;
 use crate::store::OperatorStoreArgument;
 
 #[derive(Debug, Subcommand)]
@@ -56,7 +57,7 @@ impl CheckCommand {
             stdout_line!("{}", object(&report));
         } else {
             for Damage { task, problem, .. } in &report.damage {
-                let whose = task.as_ref().map(|key| format!("task {} of {}", key.id, key.owner));
+                let whose = task.as_ref().map(|key| format!("task {} of {}", shown_id::show(&key.id), key.owner));
                 stdout_line!("{}: {}", whose.as_deref().unwrap_or("the store"), escape_control(problem));
             }
         }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::exit::{self, CommandError};
 use crate::operator;
 use crate::output::{escape_control, stdout_line};
+use crate::shown_id;
 use crate::store::OperatorStoreArgument;
 
 /// The statuses of the operator and of clients, for the help.
@@ -61,7 +62,7 @@ pub struct List {
 #[derive(Debug, Args)]
 #[command(after_help = help())]
 pub struct OneTask {
-    /// The task's ID
+    /// The task's ID, as `task list` prints it
     id: String,
     #[command(flatten)]
     store: OperatorStoreArgument,
@@ -124,7 +125,7 @@ impl List {
             let tool = &task.tool.name;
             stdout_line!(
                 "{:44}  {:9}  {:24}  {:20}  {}",
-                task.key.id,
+                shown_id::show(&task.key.id),
                 status(&task.phase),
                 tool,
                 when(task.created_at),
@@ -141,12 +142,20 @@ impl List {
 impl OneTask {
     async fn find(&self, url: &StoreUrl) -> Result<Snapshot, CommandError> {
         let store = url.open_read_only().await?;
-        let id = TaskId::parse(&self.id)
+        let ids = shown_id::parse(&self.id)
             .map_err(|error| CommandError::Usage(format!("the task ID cannot be used: {error}")))?;
-        Ok(match self.owner.as_deref() {
-            Some(name) => store.read(&TaskKey { owner: owner(name)?, id }).await?,
-            None => find_among_all(&*store, &id).await?,
-        })
+        let owner = self.owner.as_deref().map(owner).transpose()?;
+        for id in ids {
+            let found = match &owner {
+                Some(owner) => store.read(&TaskKey { owner: owner.clone(), id }).await,
+                None => find_among_all(&*store, &id).await,
+            };
+            match found {
+                Err(StoreError::NotFound) => {}
+                found => return Ok(found?),
+            }
+        }
+        Err(StoreError::NotFound.into())
     }
 
     async fn get(self) -> Result<(), CommandError> {
@@ -156,7 +165,7 @@ impl OneTask {
             return Ok(());
         }
         let task = &snapshot.task;
-        stdout_line!("task      {}", task.key.id);
+        stdout_line!("task      {}", shown_id::show(&task.key.id));
         stdout_line!("owner     {}", task.key.owner);
         stdout_line!("tool      {}", task.tool);
         stdout_line!("status    {}", status(&task.phase));
@@ -198,7 +207,7 @@ impl OneTask {
         if self.json {
             stdout_line!("{}", json!({ "taskId": key.id.as_str(), "status": "cancelled" }));
         } else {
-            stdout_line!("{} is cancelled.", key.id);
+            stdout_line!("{} is cancelled.", shown_id::show(&key.id));
         }
         Ok(())
     }
@@ -209,7 +218,7 @@ fn owner(name: &str) -> Result<Owner, CommandError> {
 }
 
 /// Searches the tasks of one owner after the other. Keys begin with the owner, so each takes two short reads.
-async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapshot, CommandError> {
+async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapshot, StoreError> {
     let mut after = None;
     loop {
         let listing = ListQuery { owner: None, after, limit: 1 };
@@ -219,10 +228,10 @@ async fn find_among_all(store: &dyn ReadOnlyStore, id: &TaskId) -> Result<Snapsh
         let key = TaskKey { owner: owner.clone(), id: id.clone() };
         match store.read(&key).await {
             Err(StoreError::NotFound) => {}
-            found => return Ok(found?),
+            found => return found,
         }
         // A space sorts before every character that an ID can begin with.
-        let first = TaskId::parse(" ").map_err(|error| CommandError::Usage(error.to_string()))?;
+        let Ok(first) = TaskId::parse(" ") else { return Err(StoreError::NotFound) };
         after = Some(TaskKey { owner, id: first });
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! An open request is sent to the next server again. A call of a tool has an idempotency key for that, so the task that the
 //! old server may have made is found, and not made twice. It also says that it is repeated: the server refuses a call that is
-//! not stored, because it could run twice.
+//! not stored, because it could run twice. A prompt and a read of a resource say it, too: if they have chosen the ID of their
+//! task, the server answers with the result of that task.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,8 +41,9 @@ pub(super) struct Ledger {
 enum OpenRequest {
     /// It does no harm twice.
     Repeatable(Vec<u8>),
-    /// A call of a tool, with its idempotency key: the server decides whether it can be repeated.
-    Call(Vec<u8>),
+    /// A call of a tool, with its idempotency key, or another request that may have created a task. It is marked as repeated,
+    /// and the server decides what that means.
+    Marked(Vec<u8>),
     /// It may have run, and must not run again.
     Once,
 }
@@ -106,7 +108,11 @@ impl Ledger {
                     self.open.push((id, OpenRequest::Once));
                     return line;
                 };
-                self.open.push((id, OpenRequest::Call(line.clone())));
+                self.open.push((id, OpenRequest::Marked(line.clone())));
+                return line;
+            }
+            "prompts/get" | "resources/read" => {
+                self.open.push((id, OpenRequest::Marked(line.clone())));
                 return line;
             }
             _ => {}
@@ -202,7 +208,10 @@ impl Ledger {
         self.open.retain(|(id, request)| {
             match request {
                 OpenRequest::Repeatable(line) => replay.to_server.push(String::from_utf8_lossy(line).into_owned()),
-                OpenRequest::Call(line) => replay.to_server.extend(as_repeated(line)),
+                // The server refuses a request to which no mark can be added.
+                OpenRequest::Marked(line) => replay
+                    .to_server
+                    .push(as_repeated(line).unwrap_or_else(|| String::from_utf8_lossy(line).into_owned())),
                 OpenRequest::Once => replay.to_client.push(lost(id)),
             }
             !matches!(request, OpenRequest::Once)
@@ -255,7 +264,7 @@ fn with_key(line: &[u8], now_ms: u64) -> Option<Vec<u8>> {
     })
 }
 
-/// A call of a tool that may have run already.
+/// A request that may have run already.
 fn as_repeated(line: &[u8]) -> Option<String> {
     let marked = with_meta(line, |meta| {
         meta.insert(idempotency::REPEATED_META_KEY.into(), raw(&Value::Bool(true))?);
@@ -328,6 +337,22 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"T","status":"completed"}}"#;
         assert!(ledger.take_from_server(ended.into()).is_some());
         assert!(ledger.tasks.is_empty());
+    }
+
+    #[test]
+    fn a_prompt_and_a_read_are_sent_again_with_a_mark() {
+        let mut ledger = Ledger::default();
+        let prompt = json!({ "jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": { "name": "p" } });
+        let read = json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": { "uri": "x:y" } });
+        let refused = json!({ "jsonrpc": "2.0", "id": 3, "method": "prompts/get" });
+        for request in [&prompt, &read, &refused] {
+            assert_eq!(from_client(&mut ledger, request), *request, "it is passed on unchanged");
+        }
+        let marked = |mut request: Value| {
+            request["params"]["_meta"] = json!({ idempotency::REPEATED_META_KEY: true });
+            request
+        };
+        assert_eq!(messages(&ledger.replay().to_server), [marked(prompt), marked(read), refused]);
     }
 
     #[test]

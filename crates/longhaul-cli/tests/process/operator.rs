@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use longhaul_testkit::{StatelessClient, in_time, names};
+use longhaul_testkit::{SessionClient, StatelessClient, in_time, names};
 use serde_json::{Value, json};
 
 use crate::kit::{Launch, ServerProcess, longhaul, place};
@@ -127,6 +127,26 @@ async fn tasks_are_listed_and_shown_with_a_server_and_without() {
             None => break,
         }
     }
+}
+
+/// Its ID is stored with its session.
+#[tokio::test]
+async fn the_id_of_an_anonymous_task_is_printable_and_can_be_pasted() {
+    let world = OperatorStore::new();
+    let (server, _) = world.server().await;
+    let session = SessionClient::new(server.address()).initialize("2025-06-18", json!({})).await;
+    let meta = json!({ "modelcontextprotocol.io/task": { "taskId": "mine" } });
+    let call = json!({ "name": "echo", "arguments": { "text": "hello" }, "_meta": meta });
+    session.send("tools/call", call).await.last().await;
+    let listed = world.run(&["task", "list"]).await.ok();
+    let id = listed.lines().nth(1).and_then(|row| row.split_whitespace().next()).unwrap();
+    assert!(id.ends_with("/mine") && id.is_ascii(), "{listed}");
+    let shown = world.run(&["task", "get", id]).await.ok();
+    assert!(shown.starts_with(&format!("task      {id}\n")) && shown.contains("hello"), "{shown}");
+    let stored = world.run(&["task", "get", id, "--json"]).await.json()["taskId"].take();
+    let again = world.run(&["task", "get", stored.as_str().unwrap()]).await.ok();
+    assert_eq!(again, shown, "what --json prints can be pasted, too");
+    server.stop().await;
 }
 
 #[tokio::test]

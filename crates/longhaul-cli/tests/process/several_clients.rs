@@ -218,6 +218,27 @@ async fn a_call_that_has_chosen_the_id_of_its_task_is_answered_by_the_next_serve
 }
 
 #[tokio::test]
+async fn a_prompt_that_has_chosen_the_id_of_its_task_is_answered_by_the_next_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", directory.path().join("tasks.db").display());
+    let (mut first, mut direct) = crate::stdio::start(&store);
+    direct.result("tools/list", json!({})).await;
+    let (_second, passed_on) = crate::stdio::start(&store);
+    let mut client = passed_on.initialize("2025-06-18", json!({ "elicitation": {} })).await;
+    let meta = json!({ "modelcontextprotocol.io/task": { "taskId": "mine" } });
+    let get = json!({ "name": "test_input_required_result_prompt", "_meta": meta });
+    client.send_session_request("get", "prompts/get", get).await;
+    client.next_of("elicitation/create").await;
+    first.kill().await.unwrap();
+    let asked = client.next_of("elicitation/create").await;
+    let answer = json!({ "action": "accept", "content": { "context": "bees" } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer })).await;
+    let prompt = client.response("get").await;
+    assert_eq!(prompt["result"]["messages"][0]["content"]["text"], "Use this context: bees", "{prompt}");
+    client.finish().await;
+}
+
+#[tokio::test]
 async fn the_same_call_joins_the_running_task_whichever_process_its_client_started() {
     let config = CONFIG.replacen("[tool.work]", "[tool.work]\nhints.idempotent = true", 1);
     let folder = folder_with(&format!("{config}[clients_without_tasks]\npatience = \"1ms\"\n"));

@@ -12,11 +12,11 @@ use super::end_wait::EndWait;
 use super::{CallWait, OperationResult, StreamWork, WorkResult};
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
+use crate::refusal;
 use crate::session::{LastNotified, Session};
 use crate::stream::MessageStream;
 
-/// Tells the client of the new task, and answers the call when the task has ended. A client that cancels the call cancels
-/// the task, and gets no answer.
+/// Tells the client of the new task, and answers the call when the task has ended.
 pub(super) async fn announce_and_wait(
     exchange: Exchange,
     session: &Arc<Session>,
@@ -24,11 +24,22 @@ pub(super) async fn announce_and_wait(
     stream: &Arc<MessageStream>,
     cancel_requested: CancellationToken,
 ) -> Result<WorkResult, RpcError> {
-    let key = created.key.clone();
-    let related = RelatedTask { generation: exchange.generation, task_id: &key.id, parent: None };
+    let related = RelatedTask { generation: exchange.generation, task_id: &created.key.id, parent: None };
     if let Some(announcement) = exchange.generation.announcement(related) {
         stream.send(announcement).await;
     }
+    wait_cancellably(exchange, session, created, stream, cancel_requested).await
+}
+
+/// Answers a call when its task has ended. A client that cancels the call cancels the task, and gets no answer.
+pub(super) async fn wait_cancellably(
+    exchange: Exchange,
+    session: &Arc<Session>,
+    task: LastNotified,
+    stream: &Arc<MessageStream>,
+    cancel_requested: CancellationToken,
+) -> Result<WorkResult, RpcError> {
+    let key = task.key.clone();
     session.register_creation(&exchange.id, key.clone());
     // The cancellation may have come before the task was there.
     if cancel_requested.is_cancelled()
@@ -36,7 +47,7 @@ pub(super) async fn announce_and_wait(
     {
         session.cancel_created(&task).await;
     }
-    session.follow(created, true);
+    session.follow(task, true);
     let id = exchange.id.clone();
     let answer = wait(exchange, key, stream);
     let response = tokio::select! {
@@ -107,7 +118,8 @@ async fn wait(exchange: Exchange, key: TaskKey, stream: &Arc<MessageStream>) -> 
     if let Some(answer) = answer(&exchange, &task) {
         return answer;
     }
-    EndWait::new(exchange, &task.snapshot.task, watch).until(stream, answer).await?
+    let answer = EndWait::new(exchange, &task.snapshot.task, watch).until(stream, answer).await?;
+    answer.unwrap_or_else(|| Err(refusal::task_goes_on(key.id.shown())))
 }
 
 fn answer(exchange: &Exchange, task: &LoadedTask) -> Option<Result<String, RpcError>> {

@@ -23,6 +23,8 @@ pub(super) struct FunctionCall<'a> {
     pub(super) request_state: Option<&'a str>,
     /// The task that it becomes.
     pub(super) task: Option<&'a TaskRequest>,
+    /// A relay has sent the request to an earlier server, too.
+    pub(super) is_repeated: bool,
 }
 
 /// Runs a function as a task, or while the client waits.
@@ -40,6 +42,7 @@ pub(super) async fn perform(
         mode: call.task.map_or(Ok(CallMode::Ordinary), |task| exchange.generation.task_mode(task))?,
         ttl: call.task.map(|task| task.ttl).unwrap_or_default(),
         chosen: chosen_id.map(|id| exchange.chosen_key(id)).transpose()?,
+        is_repeated: call.is_repeated,
         progress_token: request.progress_token.clone(),
         log_level: request.log_level,
         answers: HashMap::new(),

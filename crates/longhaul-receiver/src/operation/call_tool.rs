@@ -10,7 +10,7 @@ use longhaul_wire::tool::TaskSupport;
 use longhaul_wire::{CallMode, CallTool, Headers, RoutedRequest, headers as wire_headers, refusal as wire_refusal};
 
 use super::checked_call::CheckedCall;
-use super::{CallWait, OperationResult, StreamWork, call_answer};
+use super::{CallWait, OperationResult, StreamWork};
 use crate::catalogue::CatalogueTool;
 use crate::exchange::Exchange;
 use crate::ticket::{self, RelayedCall, WaitingCall};
@@ -45,12 +45,6 @@ pub(super) async fn perform(
     }
     let chosen_id = call.task.as_ref().filter(|_| as_task).and_then(|request| request.id.clone());
     let chosen = chosen_id.map(|id| exchange.chosen_key(id)).transpose()?;
-    // A relay repeats the call after the server has changed: the answer is that of the task that the first call created.
-    if let Some(chosen) = chosen.as_ref().filter(|_| call.is_repeated && mode == CallMode::TaskThenResult)
-        && exchange.receiver.engine.read(chosen).await.is_ok()
-    {
-        return Box::pin(call_answer::resume(exchange, chosen.clone())).await;
-    }
     // Without a task nothing is stored under the key, so it has no effect. An ID of the requestor's own says the same.
     let idempotency =
         if (as_task && chosen.is_none()) || waits { idempotency::of_call(exchange, call, headers)? } else { None };
@@ -62,6 +56,7 @@ pub(super) async fn perform(
         mode,
         ttl: call.task.as_ref().map(|request| request.ttl).unwrap_or_default(),
         chosen,
+        is_repeated: call.is_repeated,
         progress_token: request.progress_token.clone(),
         log_level: request.log_level,
         answers: HashMap::new(),

@@ -34,6 +34,8 @@ pub(super) struct CheckedCall {
     pub(super) ttl: Ttl,
     /// The task under the ID that the requestor chose.
     pub(super) chosen: Option<TaskKey>,
+    /// A relay has sent the request to an earlier server, too.
+    pub(super) is_repeated: bool,
     pub(super) progress_token: Option<RequestId>,
     pub(super) log_level: Option<LogLevel>,
     /// Answers to questions of earlier rounds, by question key.
@@ -129,7 +131,7 @@ impl CheckedCall {
         };
         let end = until_stop(&self.exchange.receiver, end).await?;
         audited.ended(&end);
-        self.response_to(end.map_err(|error| refusal::of_engine(&error))?).await
+        self.response_to(end.map_err(|error| refusal::of_engine_in(self.form, &error))?).await
     }
 
     pub(super) async fn response_to(&self, end: CallEnd) -> Result<WorkResult, RpcError> {

@@ -22,15 +22,16 @@ impl CheckedCall {
     /// Creates the task, after the tool has asked what it wants to know before. Rare branches are boxed: otherwise the future
     /// of every creation would reserve room for them.
     pub(super) async fn create_task(&mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
-        let failed = |error: EngineError| refusal::of_engine(&error);
+        let form = self.form;
+        let failed = |error: EngineError| refusal::of_engine_in(form, &error);
         let mut input = self.input.clone();
         // Before anything is asked or admitted: a client that repeats its request learns that its task exists.
         if let Some(chosen) = &self.chosen {
             let shown = TaskId::parse(chosen.id.shown()).unwrap_or_else(|_| chosen.id.clone());
             // The session may know a task under this ID that it did not name itself.
             let known = Box::pin(self.exchange.find_key(shown)).await;
-            if self.exchange.receiver.engine.read(&known).await.is_ok() {
-                return Err(wire_refusal::task_id_exists(chosen.id.shown()));
+            if let Ok(found) = self.exchange.receiver.engine.read(&known).await {
+                return Box::pin(self.join_task(&found.task, stream)).await;
             }
         }
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
@@ -112,6 +113,24 @@ impl CheckedCall {
         let sentence = catalogue.tools.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         Ok(WorkResult { response: Some(response), created: last })
+    }
+
+    /// The answer to a request whose ID is used. If a relay has repeated it, because an earlier server has ended, it gets the
+    /// result of the task that it created there; otherwise it is refused.
+    async fn join_task(&self, task: &Task, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
+        let exchange = &self.exchange;
+        let is_its_task = self.chosen.as_ref() == Some(&task.key) && task.tool.name == self.tool;
+        match (&exchange.session, stream, self.mode) {
+            (Some(session), Some(stream), CallMode::TaskThenResult) if self.is_repeated && is_its_task => {
+                let cancel_requested = session.make_uncancellable(&exchange.id);
+                let last = LastNotified {
+                    progress_token: self.progress_token.clone(),
+                    ..LastNotified::of(task, exchange.generation)
+                };
+                call_answer::wait_cancellably(exchange.clone(), session, last, &stream, cancel_requested).await
+            }
+            _ => Err(wire_refusal::task_id_exists(task.key.id.shown())),
+        }
     }
 
     /// The response to a repeated request: the task that the first request created, as it is now.

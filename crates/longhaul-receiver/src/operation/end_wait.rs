@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_engine::{EngineError, audit};
+use longhaul_engine::audit;
 use longhaul_store::Watch;
 use longhaul_task::{Task, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
@@ -28,12 +28,13 @@ impl EndWait {
         Self { exchange, key: task.key.clone(), watch, has_questions }
     }
 
-    /// Waits until `answer` finds one in the task. Meanwhile the client hears of the task on this stream.
+    /// Waits until `answer` finds one in the task. Meanwhile the client hears of the task on this stream. `None` if the server
+    /// stops before.
     pub(super) async fn until<T>(
         self,
         stream: &Arc<MessageStream>,
         answer: impl Fn(&Exchange, &LoadedTask) -> Option<T>,
-    ) -> Result<T, RpcError> {
+    ) -> Result<Option<T>, RpcError> {
         let Self { exchange, key, mut watch, mut has_questions } = self;
         let receiver = &exchange.receiver;
         let _marks_stream = exchange.session.as_ref().map(|session| session.wait_for_result(&key.id, stream));
@@ -47,19 +48,18 @@ impl EndWait {
             };
             tokio::select! {
                 () = changed => {}
-                () = &mut stopped => return Err(refusal::of_engine(&EngineError::Draining)),
+                () = &mut stopped => return Ok(None),
                 // With the endpoint closed, the questions cannot be answered.
-                () = receiver.closing.cancelled(), if has_questions => {
-                    return Err(refusal::of_engine(&EngineError::Draining));
-                }
+                () = receiver.closing.cancelled(), if has_questions => return Ok(None),
             }
             let task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
+            let task = task.shown_to(exchange.session.as_deref());
             if let Some(answer) = answer(&exchange, &task) {
                 if let Some(session) = &exchange.session {
                     session.send_log(&task.snapshot.task, stream);
                 }
                 audit::read(exchange.source(), &task.snapshot.task);
-                return Ok(answer);
+                return Ok(Some(answer));
             }
             exchange.follow(&task.snapshot.task, true);
             has_questions = task.snapshot.task.phase.questions().is_some();

@@ -1,5 +1,6 @@
 //! The result of a task. In the generations where this request blocks, it is answered when the task has ended.
 
+use longhaul_engine::EngineError;
 use longhaul_task::{TaskId, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 
@@ -7,6 +8,7 @@ use super::end_wait::EndWait;
 use super::{OperationResult, StreamWork};
 use crate::exchange::Exchange;
 use crate::loaded_task::LoadedTask;
+use crate::refusal;
 
 pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<OperationResult, RpcError> {
     of(exchange, exchange.find_key(id).await).await
@@ -27,7 +29,12 @@ pub(crate) async fn of(exchange: &Exchange, key: TaskKey) -> Result<OperationRes
         task: Some(key.id),
         call: None,
         tool: None,
-        run: Box::new(move |stream| Box::pin(async move { Ok(wait.until(&stream, result).await?.into()) })),
+        run: Box::new(move |stream| {
+            Box::pin(async move {
+                let result = wait.until(&stream, result).await?;
+                Ok(result.ok_or_else(|| refusal::of_engine(&EngineError::Draining))?.into())
+            })
+        }),
     }))
 }
 

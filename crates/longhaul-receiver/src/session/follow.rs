@@ -182,7 +182,7 @@ impl Session {
         self.receiver.tracker.spawn(async move {
             for (key, generation) in unreported {
                 if let Ok(task) = LoadedTask::read(&session.receiver, &key).await
-                    && let Some(changed) = generation.changed(None, &task.view())
+                    && let Some(changed) = generation.changed(None, &task.shown_to(Some(&session)).view())
                 {
                     stream.send(changed).await;
                 }
@@ -203,6 +203,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
     let mut children = 0;
     // The loop ends when the task has been deleted.
     while let Ok(view) = LoadedTask::read(&receiver, &key).await {
+        let view = view.shown_to(Some(&session));
         let task = &view.snapshot.task;
         let stream = session.stream_for(&key.id);
         let is_notified = match &stream {

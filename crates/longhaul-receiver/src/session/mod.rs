@@ -170,6 +170,11 @@ impl Session {
         format!("{id:032x}")
     }
 
+    /// Whether this is the ID of a task that a client without an identity chose in this session.
+    pub(crate) fn has_chosen(&self, id: &TaskId) -> bool {
+        TaskId::parse(id.shown()).and_then(|shown| TaskId::in_session(&self.scope(), &shown)).as_ref() == Ok(id)
+    }
+
     fn key(&self, id: TaskId) -> TaskKey {
         TaskKey { owner: self.owner.clone(), id }
     }

@@ -212,7 +212,7 @@ impl From<RpcError> for NoResult {
 }
 
 fn read<A: DeserializeOwned>(arguments: &RawValue) -> Result<A, NoResult> {
-    serde_json::from_str(arguments.get()).map_err(|error| NoResult(error.to_string()))
+    serde_json::from_str(arguments.get()).map_err(|error| NoResult(format!("The arguments cannot be read: {error}.")))
 }
 
 fn task_id(text: &str) -> Result<TaskId, NoResult> {

@@ -60,3 +60,17 @@ async fn a_batch_is_refused_by_newer_revisions_and_past_its_limit() {
     let only_notifications = json!([{ "jsonrpc": "2.0", "method": "notifications/initialized" }]);
     assert_eq!(client.post(only_notifications.to_string()).await.status, 202);
 }
+
+#[tokio::test]
+async fn a_batch_in_a_batch_is_refused_alone_and_the_error_says_so() {
+    let (server, _) = start().await;
+    let client = SessionClient::new(&server).initialize("2025-03-26", forms()).await;
+    let batch = json!([[client.message("ping", json!({}))], client.message("ping", json!({}))]);
+    let responses = client.post(batch.to_string()).await.rest().await;
+    let refused = responses.iter().find_map(|response| response.get("error")).unwrap();
+    assert_eq!(refused["message"], "Invalid request: a batch has messages, and no other batch");
+    assert!(responses.iter().any(|response| response.get("result").is_some()), "{responses:?}");
+    let too_large: Vec<Value> = (0..=BATCH_MAX).map(|_| client.message("ping", json!({}))).collect();
+    let refused = client.post(json!(too_large).to_string()).await.must_next().await;
+    assert_eq!(refused["error"]["message"], "Invalid request: a batch has at most 100 messages");
+}

@@ -146,3 +146,23 @@ async fn a_tool_says_in_its_annotations_whether_it_runs_as_a_task() {
     let params = json!({ "name": "never_task", "arguments": {}, "_meta": { "task": { "required": true } } });
     assert_eq!(client.result("tools/call", params).await["content"][0]["text"], "no task");
 }
+
+#[tokio::test]
+async fn a_malformed_request_for_a_task_is_refused_where_a_task_is_possible() {
+    let (server, _door) = start().await;
+    let client = open(&server).await;
+    for (task, wrong) in
+        [(json!({ "required": "yes" }), "required"), (json!({ "required": true, "optional": 1 }), "optional")]
+    {
+        let call = |tool| json!({ "name": tool, "arguments": { "text": "x" }, "_meta": { "task": task } });
+        let refused = client.error("tools/call", call("echo")).await;
+        let message = format!("`_meta.task` is not valid: `{wrong}` must be true or false.");
+        assert_eq!(refused, json!({ "code": -32_602, "message": message }));
+        assert_eq!(client.result("tools/call", call("never_task")).await["content"][0]["text"], "no task");
+    }
+    // The key has no prefix: it may be another program's.
+    for task in [json!(null), json!({}), json!("other"), json!({ "required": false })] {
+        let params = json!({ "name": "echo", "arguments": { "text": "x" }, "_meta": { "task": task } });
+        assert_eq!(client.result("tools/call", params).await["content"][0]["text"], "x", "an ordinary call");
+    }
+}

@@ -252,3 +252,71 @@ async fn a_prompt_that_asks_goes_on_after_a_restart_if_it_resumes() {
     let task = client.result("tasks/get", about("fails")).await;
     assert!(task["error"].as_str().unwrap().contains("server"), "{task}");
 }
+
+/// A relay repeats an open request when its server has ended. The client still waits for the one answer.
+#[tokio::test]
+async fn a_repeated_request_is_answered_by_the_task_that_the_first_one_created() {
+    let (server, door) = start().await;
+    let client = open(&server, LATEST).await;
+    for (method, params, id) in [
+        ("prompts/get", get("digest", &chosen("p")), "p"),
+        ("resources/read", read("report://2025", &chosen("r")), "r"),
+    ] {
+        let mut first = create(&client, method, params.clone(), id).await;
+        let mut repeated = params;
+        repeated["_meta"]["longhaul/repeated"] = json!(true);
+        let second = tokio::spawn({
+            let (client, repeated) = (client.clone(), repeated.clone());
+            async move { client.result(method, repeated).await }
+        });
+        door.open(1);
+        let answer = first.last().await["result"].take();
+        assert_eq!(second.await.unwrap(), answer);
+        assert_eq!(client.result(method, repeated).await, answer, "also when it has ended");
+    }
+    let mut other = get("digest", &chosen("r"));
+    other["_meta"]["longhaul/repeated"] = json!(true);
+    let refused = client.error("prompts/get", other).await;
+    assert_eq!(refused["message"], "Task ID already exists: r", "another request has made that task");
+}
+
+#[tokio::test]
+async fn cancelling_a_repeated_request_cancels_the_task_of_the_first_one() {
+    let (server, _door) = start().await;
+    let client = open(&server, LATEST).await;
+    let mut params = read("report://2025", &chosen("mine"));
+    let _first = create(&client, "resources/read", params.clone(), "mine").await;
+    params["_meta"]["longhaul/repeated"] = json!(true);
+    let message = client.message("resources/read", params);
+    let request = tokio::spawn({
+        let (client, message) = (client.clone(), message.to_string());
+        async move { client.post(message).await.rest().await }
+    });
+    server.client().await.until_metric("longhaul_session_jobs", 2.0).await;
+    client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
+    assert_eq!(request.await.unwrap(), Vec::<Value>::new());
+    until("the cancellation", async || client.result("tasks/get", about("mine")).await["status"] == "cancelled").await;
+}
+
+/// A model reads the content of a tool's result, and nothing else.
+#[tokio::test]
+async fn the_ticket_tools_show_messages_and_contents_to_a_model() {
+    let (server, door) = start().await;
+    let client = open(&server, LATEST).await;
+    create(&client, "prompts/get", get("digest", &chosen("p")), "p").await;
+    create(&client, "resources/read", read("report://2025", &chosen("r")), "r").await;
+    door.open(2);
+    let resource = json!({ "uri": "report://2025", "text": "The year 2025." });
+    for (id, content) in [
+        ("p", json!([{ "type": "text", "text": "Sum up it." }])),
+        ("r", json!([{ "type": "resource", "resource": resource }])),
+    ] {
+        let wait = json!({ "name": "task_status", "arguments": { "taskId": id, "waitSeconds": 30 } });
+        client.result("tools/call", wait).await;
+        let params = json!({ "name": "task_result", "arguments": { "taskId": id } });
+        let result = client.result("tools/call", params).await;
+        assert_eq!(result["content"], content);
+        assert_eq!(result["_meta"]["longhaul/task"]["taskId"], id);
+        assert_eq!(result.as_object().unwrap().len(), 2, "{result}");
+    }
+}

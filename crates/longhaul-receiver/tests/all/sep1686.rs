@@ -239,8 +239,16 @@ async fn a_deleted_task_is_gone_and_its_id_free() {
     create(&client, "echo", "mine").await.last().await;
     let deleted = client.result("tasks/delete", about("mine")).await;
     assert_eq!(deleted, json!({ "_meta": { RELATED: { "taskId": "mine" } } }));
-    for method in ["tasks/get", "tasks/result", "tasks/delete"] {
-        assert_eq!(client.error(method, about("mine")).await["code"], -32_602, "{method}");
+    for (method, verb) in [
+        ("tasks/get", "retrieve"),
+        ("tasks/result", "retrieve"),
+        ("tasks/delete", "delete"),
+        ("tasks/cancel", "cancel"),
+    ] {
+        let message = format!("Failed to {verb} task: Task not found");
+        assert_eq!(client.error(method, about("mine")).await, json!({ "code": -32_602, "message": message }));
+        let never = json!({ "taskId": "\n" });
+        assert_eq!(client.error(method, never).await["message"], message, "what cannot be an ID names no task either");
     }
     create(&client, "echo", "mine").await.last().await;
 }
@@ -320,7 +328,10 @@ async fn keep_alive_is_brought_within_the_limits() {
     for wrong in ["-1", "\"60000\"", "true", "[]", "{}"] {
         let mut params = creation("echo", "wrong");
         params["_meta"][TASK]["keepAlive"] = serde_json::from_str(wrong).unwrap();
-        assert_eq!(client.error("tools/call", params).await["code"], -32_602, "{wrong}");
+        let refused = client.error("tools/call", params).await;
+        let message = "`modelcontextprotocol.io/task` is not valid: `keepAlive` must be null or a number of milliseconds that is \
+                       not negative.";
+        assert_eq!(refused, json!({ "code": -32_602, "message": message }), "{wrong}");
     }
     assert_eq!(client.error("tasks/get", about("wrong")).await["code"], -32_602);
 }
@@ -377,5 +388,40 @@ async fn cancelling_the_request_cancels_the_whole_family() {
     let parent = client.result("tasks/get", about("mine")).await;
     for id in parent["childTaskIds"].as_array().unwrap().iter().chain([&json!("mine")]) {
         assert_eq!(status(&client, id.as_str().unwrap()).await, "cancelled", "{id}");
+    }
+}
+
+/// The same request again would be refused, because its ID is used.
+#[tokio::test]
+async fn a_call_that_is_open_when_the_server_stops_learns_how_to_get_its_result() {
+    let (server, _door) = start().await;
+    let client = open(&server, Some("ada")).await;
+    let mut call = create(&client, "greet", "mine").await;
+    call.next_of("elicitation/create").await;
+    server.begin_stop();
+    let error = call.last().await["error"].take();
+    assert_eq!(error["data"], json!({ "code": "DRAINING" }), "{error}");
+    let expected = "The server is stopping, and the task mine has not ended. The task is kept. Do not send this request again: when \
+                    the server is back, ask for the task by its ID, with `tasks/get` and then `tasks/result`.";
+    assert_eq!(error["message"], expected);
+    server.stop().await;
+}
+
+/// The ID means nothing there, or another task.
+#[tokio::test]
+async fn the_parent_of_an_anonymous_task_is_shown_only_in_its_session() {
+    let (server, _door) = start().await;
+    let (own, other) = (open(&server, None).await, open(&server, None).await);
+    let mut call = create(&own, "family", "mine").await;
+    let created = call.next_of("notifications/tasks/created").await;
+    let child = created["params"]["_meta"][RELATED]["taskId"].as_str().unwrap();
+    let shown = own.result("tasks/get", about(child)).await;
+    assert_eq!((&shown["parentTaskId"], &shown["_meta"][RELATED]["parentTaskId"]), (&json!("mine"), &json!("mine")));
+    let shown = other.result("tasks/get", about(child)).await;
+    assert_eq!((&shown["taskId"], &shown["_meta"][RELATED]), (&json!(child), &json!({ "taskId": child })));
+    let stateless = server.client().await.get(child).await.unwrap().value;
+    let cancelled = other.result("tasks/cancel", json!({ "taskId": child })).await;
+    for shown in [shown, stateless, cancelled] {
+        assert_eq!(shown.get("parentTaskId"), None, "{shown}");
     }
 }

@@ -48,6 +48,26 @@ fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
 }
 
+/// They stand on the last page, beside the rest of the server's own tools.
+#[tokio::test]
+async fn the_tools_for_tickets_are_listed_once_over_all_pages() {
+    for page_max in [1, 2, 3, 100] {
+        let server = TestServer::start(server(&Door::closed(), LONG).list_page_max(page_max)).await;
+        let client = SessionClient::new(&server).with_token("ada").initialize("2025-11-25", json!({})).await;
+        let (mut names, mut params) = (Vec::new(), json!({}));
+        loop {
+            let page = client.result("tools/list", params).await;
+            names
+                .extend(page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+            let Some(cursor) = page.get("nextCursor") else { break };
+            params = json!({ "cursor": cursor });
+        }
+        for tool in ["task_status", "task_result", "task_answer", "task_cancel", "task_list", "echo"] {
+            assert_eq!(names.iter().filter(|name| *name == tool).count(), 1, "{tool} in {names:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_is_done_in_time_has_an_ordinary_result() {
     let door = Door::closed();

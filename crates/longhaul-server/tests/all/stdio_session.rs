@@ -1,10 +1,11 @@
 //! A session on a pipe.
 
 use longhaul::ServerLimits;
+use longhaul_receiver::Body;
 use longhaul_server::local;
 use longhaul_testkit::tools::{accepted_name, forms};
 use longhaul_testkit::{PipeClient, TestServer, conformance};
-use serde_json::json;
+use serde_json::{Value, json};
 
 async fn open(revision: &str) -> (TestServer, PipeClient) {
     let server = TestServer::start(conformance()).await;
@@ -96,4 +97,23 @@ async fn a_wait_for_a_result_is_answered_at_the_end_of_file() {
     pipe.close();
     assert_eq!(pipe.response("wait").await["error"]["data"]["code"], "DRAINING");
     pipe.finish().await;
+}
+
+#[tokio::test]
+async fn a_ping_is_answered_before_the_handshake_and_other_requests_are_told_of_it() {
+    let server = TestServer::start(conformance()).await;
+    let connection = server.receiver().connect(local(), 1);
+    let response = async |method: &str| {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method });
+        match connection.receive(message.to_string().into_bytes()).await.body {
+            Body::Message(text) => serde_json::from_str::<Value>(&text).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for _ in 0..2 {
+        assert_eq!(response("ping").await, json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+    }
+    let refused = response("tools/list").await;
+    let message = "a request needs a session, which `initialize` opens, or the `_meta` of 2026-07-28";
+    assert_eq!(refused["error"], json!({ "code": -32_602, "message": message }));
 }

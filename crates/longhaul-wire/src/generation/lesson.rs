@@ -17,12 +17,15 @@ impl TaskWire for Lesson {
         "lesson"
     }
 
+    /// As in SEP-1686, a malformed wish is an error only if the request would become a task.
     fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
         let Some(task) = meta.and_then(|meta| text::member(meta, "task")) else { return Ok(None) };
-        let is_true = |name| text::member(task, name).is_some_and(|value| value.get() == "true");
-        let (is_required, is_optional) = (is_true("required"), is_true("optional"));
-        let request = TaskRequest { is_optional: !is_required, ..TaskRequest::default() };
-        Ok((is_required || is_optional).then_some(request))
+        Ok(match (read_wish(task, "required"), read_wish(task, "optional")) {
+            (Err(error), _) | (_, Err(error)) => Some(TaskRequest::malformed(error)),
+            (Ok(true), _) => Some(TaskRequest::default()),
+            (_, Ok(true)) => Some(TaskRequest { is_optional: true, ..TaskRequest::default() }),
+            _ => None,
+        })
     }
 
     fn augments(&self, method: &str) -> bool {
@@ -30,6 +33,9 @@ impl TaskWire for Lesson {
     }
 
     fn task_mode(&self, request: &TaskRequest) -> Result<CallMode, RpcError> {
+        if let Some(error) = request.malformed.as_deref() {
+            return Err(error.clone());
+        }
         Ok(if request.is_optional { CallMode::TaskOrResult } else { CallMode::Task })
     }
 
@@ -83,6 +89,15 @@ impl TaskWire for Lesson {
 
     fn related_task_key(&self) -> Option<&'static str> {
         None
+    }
+}
+
+/// A member of `_meta.task`. The key has no prefix, so a value without these members may mean something else and is ignored.
+fn read_wish(task: &RawValue, name: &str) -> Result<bool, RpcError> {
+    match text::member(task, name).map(RawValue::get) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(RpcError::invalid_params(format!("`_meta.task` is not valid: `{name}` must be true or false."))),
     }
 }
 

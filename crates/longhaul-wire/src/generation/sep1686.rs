@@ -24,10 +24,7 @@ impl TaskWire for Sep1686 {
     /// A malformed key is an error only if the request would become a task. Otherwise the document has it ignored.
     fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
         let task = meta.and_then(|meta| text::member(meta, TASK));
-        Ok(task.map(|task| {
-            let malformed = |error| TaskRequest { malformed: Some(Box::new(error)), ..TaskRequest::default() };
-            read_task(task).unwrap_or_else(malformed)
-        }))
+        Ok(task.map(|task| read_task(task).unwrap_or_else(TaskRequest::malformed)))
     }
 
     fn augments(&self, method: &str) -> bool {
@@ -103,7 +100,10 @@ impl TaskWire for Sep1686 {
 }
 
 fn read_task(task: &RawValue) -> Result<TaskRequest, RpcError> {
-    let wrong = |what: &str| RpcError::invalid_params(format!("`{TASK}` is not valid: {what}"));
+    let wrong = |what: &str| RpcError::invalid_params(format!("`{TASK}` is not valid: {what}."));
+    if !text::is_object(task) {
+        return Err(wrong("it must be an object with a `taskId`"));
+    }
     let id = text::member(task, "taskId").and_then(text::string);
     let id = id.ok_or_else(|| wrong("`taskId` must be a string"))?;
     let id = TaskId::parse(&id).map_err(|error| wrong(&format!("`taskId` cannot be used: {error}")))?;
@@ -115,7 +115,7 @@ fn read_task(task: &RawValue) -> Result<TaskRequest, RpcError> {
         None => Ttl::UsualAfterEnd,
         Some(kept) => text::milliseconds(kept)
             .map(Ttl::MsAfterEnd)
-            .ok_or_else(|| wrong("`keepAlive` must be a number of milliseconds"))?,
+            .ok_or_else(|| wrong("`keepAlive` must be null or a number of milliseconds that is not negative"))?,
     };
     Ok(TaskRequest { ttl, id: Some(id), ..TaskRequest::default() })
 }

@@ -18,14 +18,20 @@ pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, InvalidMessag
     let json = std::str::from_utf8(bytes).map_err(|_| without_id(RpcError::parse("the message is not UTF-8")))?;
     let elements: Elements<'_> = serde_json::from_str(json).map_err(|error| {
         without_id(match error.classify() {
-            Category::Data => RpcError::invalid_request(&error.to_string()),
+            // The only error of the data: everything else is an element, which is read by itself.
+            Category::Data => RpcError::invalid_request(&format!("a batch has at most {BATCH_MAX} messages")),
             Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
         })
     })?;
     if elements.0.is_empty() {
         return Err(without_id(RpcError::invalid_request("a batch must have at least one message")));
     }
-    Ok(elements.0.into_iter().map(|element| parse(element.get().as_bytes())).collect())
+    let nested = || without_id(RpcError::invalid_request("a batch has messages, and no other batch"));
+    let messages = elements.0.into_iter().map(|element| match element.get().as_bytes() {
+        element if is_batch(element) => Err(nested()),
+        element => parse(element),
+    });
+    Ok(messages.collect())
 }
 
 /// The answers to the requests of a batch as one message; `None` when there are none.

@@ -180,6 +180,16 @@ pub(crate) fn write_error(out: &mut String, code: i64, message: &str, data: Opti
     out.push('}');
 }
 
+/// Why a caller's object cannot be read, without the position in its text, which is that in a part of the message.
+pub(crate) fn object_fault(error: &serde_json::Error) -> String {
+    let why = error.to_string();
+    let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
+    match why.strip_prefix("duplicate field ") {
+        Some(name) => format!("{} occurs twice", quote(name)),
+        None => quote(why).into_owned(),
+    }
+}
+
 /// The most characters of a caller's text that an error message repeats.
 const SHOWN_CHARS_MAX: usize = 128;
 

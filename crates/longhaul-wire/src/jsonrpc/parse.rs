@@ -5,6 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
+use super::error::object_fault;
 use super::{ID_BYTES_MAX, RequestId, RpcError};
 use crate::text;
 
@@ -86,7 +87,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, InvalidMessage> {
     let envelope: Envelope<'_> = serde_json::from_str(json).map_err(|error| {
         without_id(match error.classify() {
             // The same member twice; or no object at all, for which the reader's own message is unclear.
-            Category::Data if is_object => RpcError::invalid_request(&error.to_string()),
+            Category::Data if is_object => RpcError::invalid_request(&object_fault(&error)),
             Category::Data => RpcError::invalid_request("a message is a JSON object"),
             Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
         })

@@ -18,8 +18,8 @@ mod result;
 use longhaul_task::Json;
 use serde_json::value::RawValue;
 
-pub(crate) use result::write as write_result;
 pub use result::{PromptMessage, PromptResult};
+pub(crate) use result::{as_tool_result, write as write_result};
 
 use crate::jsonrpc::{RpcError, quote};
 use crate::list::{self, PageEnd};
@@ -208,8 +208,9 @@ impl PromptDeclaration {
             return Err(RpcError::invalid_params(why));
         }
         if !missing.is_empty() {
-            let missing = missing.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            let why = format!("The prompt {:?} needs the arguments {missing}.", self.name);
+            let names = missing.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let (word, is) = if missing.len() == 1 { ("argument", "is") } else { ("arguments", "are") };
+            let why = format!("The required {word} {names} of the prompt `{}` {is} missing.", self.name);
             return Err(RpcError::invalid_params(why));
         }
         Ok(())

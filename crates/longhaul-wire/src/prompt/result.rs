@@ -3,7 +3,7 @@
 use longhaul_task::Json;
 use serde_json::value::RawValue;
 
-use crate::content::Content;
+use crate::content::{Content, ToolResult};
 use crate::{Revision, text};
 
 /// One message of a prompt.
@@ -77,6 +77,23 @@ impl PromptResult {
     }
 }
 
+/// The messages of a stored result as the result of a tool. If they are not all of the user, a line before each says whose it
+/// is.
+pub(crate) fn as_tool_result(body: &Json) -> Option<Json> {
+    let messages = text::member(text::raw(body.as_str())?, "messages")?;
+    let messages: Vec<&RawValue> = serde_json::from_str(messages.get()).ok()?;
+    let role = |message| text::member(message, "role").and_then(text::string).unwrap_or_default();
+    let names_roles = messages.iter().any(|message| role(message) != "user");
+    let mut result = ToolResult::new();
+    for message in messages {
+        if names_roles {
+            result = result.with(Content::text(&format!("{}:", role(message))));
+        }
+        result = result.with(Content::stored(text::member(message, "content")?));
+    }
+    Some(result.into_json())
+}
+
 /// Appends a stored result in the form of a session's revision. Links to resources, which the oldest revision does not
 /// have, become text there.
 pub(crate) fn write(out: &mut String, body: &str, revision: Revision) {
@@ -114,5 +131,20 @@ fn write_message(out: &mut String, message: &RawValue) {
             out.push('}');
         }
         _ => out.push_str(message.get()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_as_the_result_of_a_tool_has_every_message_and_whose_it_is() {
+        let shown = |prompt: PromptResult| as_tool_result(&prompt.into_json()).unwrap();
+        let prompt = PromptResult::new().with(PromptMessage::user("Hello!")).description("left out");
+        assert_eq!(shown(prompt.clone()), ToolResult::text("Hello!").into_json());
+        let expected = ["user:", "Hello!", "assistant:", "Hi."].map(Content::text).into_iter();
+        let expected = expected.fold(ToolResult::new(), ToolResult::with).into_json();
+        assert_eq!(shown(prompt.with(PromptMessage::assistant("Hi."))), expected);
     }
 }

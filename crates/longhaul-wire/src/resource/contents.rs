@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_task::Json;
+use serde_json::value::RawValue;
 
+use crate::content::{Content, ToolResult};
 use crate::text;
 
 /// One part of what a resource contains.
@@ -93,6 +95,14 @@ impl ResourceContents {
         out.push('}');
         Json::from_text(out)
     }
+}
+
+/// The contents of a stored result as the result of a tool.
+pub(crate) fn as_tool_result(body: &Json) -> Option<Json> {
+    let contents = text::member(text::raw(body.as_str())?, "contents")?;
+    let contents: Vec<&RawValue> = serde_json::from_str(contents.get()).ok()?;
+    let blocks = contents.into_iter().map(Content::stored_resource);
+    Some(blocks.fold(ToolResult::new(), ToolResult::with).into_json())
 }
 
 impl ResourceContent {

@@ -14,6 +14,7 @@ mod contents;
 mod draft;
 mod template;
 
+pub(crate) use contents::as_tool_result;
 pub use contents::{ResourceContent, ResourceContents};
 pub use draft::{ResourceDraft, ResourceError, is_uri};
 use longhaul_task::Json;

@@ -136,3 +136,10 @@ fn notifications_and_responses_are_told_apart() {
     let error = answer.outcome.unwrap_err();
     assert_eq!((answer.id, error.code, error.data.unwrap().as_str()), (None, -32601, "[1]"));
 }
+
+#[test]
+fn the_error_for_a_repeated_member_names_it_and_no_position() {
+    let repeated = r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#;
+    let error = jsonrpc::parse(repeated.as_bytes()).unwrap_err().error;
+    assert_eq!(error.message, "Invalid request: `id` occurs twice");
+}

@@ -92,6 +92,8 @@ fn a_request_without_a_required_argument_is_refused() {
     for wrong in ["{}", r#"{"language":"rust"}"#, r#"{"code":5}"#, r#"{"code":"x","language":null}"#] {
         assert_eq!(checked(wrong), Err(-32602), "{wrong}");
     }
+    let error = prompt.check_arguments(&raw("{}")).unwrap_err();
+    assert_eq!(error.message, format!("The required argument `code` of the prompt `{}` is missing.", prompt.name()));
 }
 
 #[test]

@@ -93,15 +93,15 @@ pub(crate) fn cancels(by: TestGeneration) -> Value {
 
 /// The response of each operation for a task that does not exist.
 pub(crate) fn gone(by: TestGeneration) -> TaskEndings {
-    let unknown = json!({ "error": { "code": -32_602, "message": UNKNOWN } });
+    let unknown_to =
+        |verb| json!({ "error": { "code": -32_602, "message": format!("Failed to {verb} task: Task not found") } });
+    let unknown = unknown_to("retrieve");
     let (result, list) = match by {
         Core2025 | Sep1686 | Lesson => (unknown.clone(), json!({ "result": { "tasks": [] } })),
         Ext2026 => (no_method("tasks/result"), no_method("tasks/list")),
     };
-    TaskEndings { get: unknown.clone(), result, list, cancel: unknown, push: Value::Null }
+    TaskEndings { get: unknown, result, list, cancel: unknown_to("cancel"), push: Value::Null }
 }
-
-const UNKNOWN: &str = "Failed to retrieve task: Task not found";
 
 /// Every view has the status and the message; only `tasks/result` has the payload. Cancelling a task that has ended
 /// is an error.
