@@ -56,8 +56,10 @@ impl Checksum {
 }
 
 /// A value behind the number of its type, in one piece: every column of every row is appended.
-fn tagged(kind: u8, [a, b, c, d, e, f, g, h]: [u8; 8]) -> [u8; 9] {
-    [kind, a, b, c, d, e, f, g, h]
+fn tagged(kind: u8, value: [u8; 8]) -> [u8; 9] {
+    let mut tagged = [kind; 9];
+    tagged[1..].copy_from_slice(&value);
+    tagged
 }
 
 fn of(values: &[ValueRef<'_>]) -> i64 {
