@@ -9,12 +9,9 @@ use longhaul_task::{NameError, TaskId};
 const SEPARATOR: char = '/';
 
 pub(crate) fn show(id: &TaskId) -> Cow<'_, str> {
-    match id.as_str().strip_suffix(id.shown()) {
-        None | Some("") => Cow::Borrowed(id.as_str()),
-        Some(scope) => {
-            let session = scope.trim_end_matches(|character: char| !character.is_ascii_hexdigit());
-            Cow::Owned(format!("{session}{SEPARATOR}{}", id.shown()))
-        }
+    match id.scope() {
+        None => Cow::Borrowed(id.as_str()),
+        Some(session) => Cow::Owned(format!("{session}{SEPARATOR}{}", id.shown())),
     }
 }
 

@@ -104,6 +104,11 @@ impl TaskId {
         Self::parse(&format!("{scope}{SCOPE_END}{id}"))
     }
 
+    /// The scope of an ID that [`in_session`](Self::in_session) made.
+    pub fn scope(&self) -> Option<&str> {
+        self.0.split_once(SCOPE_END).map(|(scope, _)| scope)
+    }
+
     /// The ID as its requestor knows it.
     pub fn shown(&self) -> &str {
         self.0.split_once(SCOPE_END).map_or(&*self.0, |(_, id)| id)
