@@ -11,9 +11,6 @@ use crate::window::{self, SharedWindow, Timing};
 /// The steps of each task.
 pub const STEPS: u32 = 100;
 
-/// The pause between two polls. Back-to-back polls would be most of the load.
-const POLL: Duration = Duration::from_millis(5);
-
 /// Flags of `load steps`.
 #[derive(clap::Args)]
 pub struct Args {
@@ -21,18 +18,24 @@ pub struct Args {
     server: Server,
     #[command(flatten)]
     timing: Timing,
+    /// The pause between two polls. Back-to-back polls would be most of the load; the time of a task is known as exactly as
+    /// this.
+    #[arg(long, default_value_t = 5)]
+    poll_ms: u64,
 }
 
 /// # Errors
 /// If a response is not a task.
 pub fn run(args: &Args) -> anyhow::Result<Value> {
-    let mut figures = window::measure(&args.timing, |_, window| client(args.server.clone(), window))?;
+    let mut figures = window::measure(&args.timing, |_, window| {
+        client(args.server.clone(), window, Duration::from_millis(args.poll_ms))
+    })?;
     let tasks_per_s = figures["rate_per_s"].as_f64().unwrap_or_default();
     figures["steps_per_s"] = (tasks_per_s * f64::from(STEPS)).into();
     Ok(figures)
 }
 
-async fn client(server: Server, window: SharedWindow) -> anyhow::Result<()> {
+async fn client(server: Server, window: SharedWindow, pause: Duration) -> anyhow::Result<()> {
     let mut session = Session::open(&server).await?;
     let mut task_id = String::new();
     while !window.borrow().is_over() {
@@ -41,7 +44,7 @@ async fn client(server: Server, window: SharedWindow) -> anyhow::Result<()> {
         window.borrow_mut().count_request();
         while session.get(&task_id).await? != Status::Completed {
             window.borrow_mut().count_request();
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(pause).await;
         }
         let mut window = window.borrow_mut();
         window.count_request();

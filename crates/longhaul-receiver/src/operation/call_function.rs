@@ -50,5 +50,5 @@ pub(super) async fn perform(
         idempotency: None,
     };
     checked.take_answers(call.request_state, call.input_responses).await?;
-    checked.begin().await
+    if checked.needs_stream() { Ok(checked.run_on_stream()) } else { checked.run_at_once().await }
 }

@@ -66,22 +66,28 @@ impl CheckedCall {
         Ok(())
     }
 
-    /// Runs it at once if nothing can precede the response, else on a stream.
-    pub(super) async fn begin(mut self) -> Result<OperationResult, RpcError> {
+    /// Whether it runs on a stream, because messages can precede the response. Otherwise it [runs at once](Self::run_at_once).
+    pub(super) fn needs_stream(&self) -> bool {
         let is_ordinary = self.mode == CallMode::Ordinary;
         let sends_notifications = is_ordinary && (self.progress_token.is_some() || self.log_level.is_some());
-        if self.exchange.session.is_none() && !sends_notifications {
-            let response = self.run(None).await?.response;
-            return Ok(OperationResult::Ready(response.unwrap_or_default()));
-        }
+        self.exchange.session.is_some() || sends_notifications
+    }
+
+    /// By reference, because moving the call into another future would cost every creation a copy of it.
+    pub(super) async fn run_at_once(&mut self) -> Result<OperationResult, RpcError> {
+        let response = self.run(None).await?.response;
+        Ok(OperationResult::Ready(response.unwrap_or_default()))
+    }
+
+    pub(super) fn run_on_stream(mut self) -> OperationResult {
         let task = self.chosen.as_ref().map(|key| key.id.clone());
-        Ok(OperationResult::Work(StreamWork {
+        OperationResult::Work(StreamWork {
             exchange: self.exchange.clone(),
             call: task.is_some().then_some(CallWait::UntilEnd),
             task,
             tool: Some(Arc::clone(&self.tool)),
             run: Box::new(move |stream| Box::pin(async move { self.run(Some(stream)).await })),
-        }))
+        })
     }
 
     fn binding(&self) -> CallBinding<'_> {
