@@ -75,14 +75,15 @@ impl Connection {
 
     /// Answers a request that is not of the stateless era, before there is a session.
     fn receive_before_session(&self, request: &jsonrpc::Request<'_>) -> MessageResponse {
-        match &*request.method {
-            initialize::METHOD => self.initialize(request),
+        if request.method == initialize::METHOD {
+            return self.initialize(request);
+        }
+        let admitted = self.receiver.rates.admit(&self.caller.owner, RequestKind::of(&request.method));
+        match (&*request.method, admitted) {
+            (_, Err(too_many)) => self.refuse(Some(&request.id), &too_many),
             // The protocol allows it at any time.
-            "ping" => match self.receiver.rates.admit(&self.caller.owner, RequestKind::of("ping")) {
-                Ok(()) => MessageResponse::message(jsonrpc::result(&request.id, "{}"), MetricsLabel::of("ping")),
-                Err(too_many) => self.refuse(Some(&request.id), &too_many),
-            },
-            _ => self.refuse(Some(&request.id), &wire_refusal::handshake_required()),
+            ("ping", Ok(())) => MessageResponse::message(jsonrpc::result(&request.id, "{}"), MetricsLabel::of("ping")),
+            (_, Ok(())) => self.refuse(Some(&request.id), &wire_refusal::handshake_required()),
         }
     }
 

@@ -40,10 +40,8 @@ impl LoadedTask {
 
     /// The task as a client sees it: without a parent whose ID the client cannot use, because it belongs to another session.
     pub(crate) fn shown_to(mut self, session: Option<&Session>) -> Self {
-        if let Some(parent) = &self.snapshot.task.family.parent
-            && !parent.can_be_chosen()
-            && !session.is_some_and(|session| session.has_chosen(parent))
-        {
+        let parent_scope = self.snapshot.task.family.parent.as_ref().and_then(TaskId::scope);
+        if parent_scope.is_some_and(|scope| session.is_none_or(|session| session.scope() != scope)) {
             Arc::make_mut(&mut self.snapshot.task).family.parent = None;
         }
         self

@@ -58,6 +58,7 @@ pub(crate) fn of_engine_in(form: ResultForm, error: &EngineError) -> RpcError {
         ResultForm::Completion => "completion",
     };
     let why = match error {
+        EngineError::NoSuchTool(_) => format!("this {what} is no longer offered"),
         EngineError::InputTooLarge { bytes, bytes_max } => {
             format!("the parameters have {bytes} bytes; this {what} takes at most {bytes_max}")
         }
@@ -133,6 +134,7 @@ mod tests {
     #[test]
     fn a_refused_prompt_is_not_called_a_tool() {
         for error in [
+            EngineError::NoSuchTool("prompts/get digest".into()),
             EngineError::InputTooLarge { bytes: 2, bytes_max: 1 },
             EngineError::QueueFull { queued_max: 1 },
             EngineError::TooManyCalls { calls_max: 1 },

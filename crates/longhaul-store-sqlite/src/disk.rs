@@ -84,7 +84,7 @@ macro_rules! update_task {
 const UPDATE_IN_PLACE: &str = update_task!("");
 const UPDATE_DUE: &str = update_task!(", due_at = ?20");
 const UPDATE_QUEUE: &str = update_task!(", due_at = ?20, not_before = ?21");
-/// An end changes neither the number of children nor those of attempts and questions.
+/// An end does not change `children`, `attempt` and `questions_asked`.
 macro_rules! settle_task {
     ($more:literal) => {
         concat!(
@@ -211,14 +211,14 @@ impl PhaseColumns {
     }
 }
 
-/// The values of [`INSERT_NEW_ROOT`] up to `run_since`, if the columns that it leaves out have the values that it gives them.
-/// Each value that need not be bound makes a creation cheaper.
+/// The values of [`INSERT_NEW_ROOT`] up to `run_since`. `None` if the task is not a new, running root: the statement sets its
+/// other columns to NULL, 0 or 'running'. Each value that is not bound makes a creation cheaper.
 fn new_root<'c, 'v>(columns: &'c [ValueRef<'v>; 36]) -> Option<[&'c [ValueRef<'v>]; 3]> {
     const NULL: ValueRef<'_> = ValueRef::Null;
     const ZERO: ValueRef<'_> = ValueRef::Integer(0);
     let (key, rest) = columns.split_at(2);
     let (family, rest) = rest.split_at(6);
-    let (constant, rest) = rest.split_at(16);
+    let (middle, rest) = rest.split_at(16);
     let (history, rest) = rest.split_at(3);
     let (phase, rest) = rest.split_at(2);
     let (run, rest) = rest.split_at(2);
@@ -226,7 +226,7 @@ fn new_root<'c, 'v>(columns: &'c [ValueRef<'v>; 36]) -> Option<[&'c [ValueRef<'v
         && history == [ZERO, ZERO, NULL]
         && phase == [text("running"), NULL]
         && rest.iter().all(|value| *value == NULL);
-    is_new_root.then_some([key, constant, run])
+    is_new_root.then_some([key, middle, run])
 }
 
 /// A text that is stored in the row of its task.
@@ -315,9 +315,7 @@ impl Disk for SqliteDisk {
             number(checksum::of_input(input)),
         ];
         let rows = match new_root(&columns) {
-            Some([key, constant, run]) => {
-                self.connection.execute_values(INSERT_NEW_ROOT, &[key, constant, run, &more])?
-            }
+            Some([key, middle, run]) => self.connection.execute_values(INSERT_NEW_ROOT, &[key, middle, run, &more])?,
             None => self.connection.execute_values(INSERT, &[&columns, &more])?,
         };
         if rows == 0 {
@@ -350,6 +348,8 @@ impl Disk for SqliteDisk {
         let checksum = number(checksum::of_task(after, &checksum::task_columns(after, &phase)));
         let key = [text(owner), text(id), number(was)];
         let rows = if let Some(outcome) = after.phase.outcome() {
+            let left_out = |task: &Task| (task.family.children, task.attempt, task.questions_asked);
+            debug_assert_eq!(left_out(before), left_out(after), "the statement does not write these");
             self.write_outcome(&after.key, outcome)?;
             let sql = if before.phase.not_before().is_some() { SETTLE_IN_QUEUE } else { SETTLE };
             let task = [updated_at, revision, fence, failed_attempts, message, node, run_since, began_at];

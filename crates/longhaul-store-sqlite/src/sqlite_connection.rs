@@ -35,6 +35,7 @@ impl SqliteConnection {
                 statement.raw_bind_parameter(index, ToSqlOutput::Borrowed(*value)).map_err(disk_error)?;
             }
         }
+        debug_assert_eq!(index, statement.parameter_count(), "a parameter without a value is NULL");
         statement.raw_execute().map_err(disk_error)
     }
 

@@ -105,13 +105,13 @@ impl Content {
     }
 
     /// A block that was stored as JSON.
-    pub(crate) fn stored(block: &RawValue) -> Self {
+    pub(crate) fn from_stored(block: &RawValue) -> Self {
         Self(block.get().to_owned())
     }
 
     /// A part of a resource that was stored as JSON.
-    pub(crate) fn stored_resource(content: &RawValue) -> Self {
-        Self::embedding(content.get())
+    pub(crate) fn from_stored_resource(content: &RawValue) -> Self {
+        Self::resource_block(content.get())
     }
 
     fn member(mut self, name: &str, value: &str) -> Self {
@@ -166,10 +166,10 @@ impl Content {
         }
         text::push_str_member(&mut resource, name, body);
         resource.push('}');
-        Self::embedding(&resource)
+        Self::resource_block(&resource)
     }
 
-    fn embedding(resource: &str) -> Self {
+    fn resource_block(resource: &str) -> Self {
         let mut block = Self::of("resource");
         text::push_raw_member(&mut block.0, "resource", resource);
         block.closed()

@@ -83,8 +83,8 @@ pub(crate) fn session_idempotency_key(meta: Option<&RawValue>) -> Option<&RawVal
     text::member(meta?, idempotency::META_KEY).filter(|key| key.get() != "null")
 }
 
-/// Whether a request in a session was sent to an earlier server, too, and may have run there.
-pub(crate) fn session_is_repeated(meta: Option<&RawValue>) -> bool {
+/// Whether a request was sent to an earlier server, too, and may have run there.
+pub(crate) fn is_repeated(meta: Option<&RawValue>) -> bool {
     meta.and_then(|meta| text::member(meta, idempotency::REPEATED_META_KEY)).is_some_and(is_true)
 }
 

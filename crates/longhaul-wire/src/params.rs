@@ -66,8 +66,8 @@ impl<'a> RequestParams<'a> {
     /// `null` counts as absent there.
     pub(crate) fn of_session(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
         let mut params = Self::find(params).map_err(RpcError::invalid_params)?;
-        let Self { meta, name, arguments, uri, task, task_id, cursor, level, context, .. } = &mut params;
-        for param in [meta, name, arguments, uri, task, task_id, cursor, level, context] {
+        let Self { meta, name, arguments, uri, task, task_id, level, context, .. } = &mut params;
+        for param in [meta, name, arguments, uri, task, task_id, level, context] {
             param.take_if(|value| value.get() == "null");
         }
         Ok(params)

@@ -14,20 +14,21 @@ fn no_such_task_to(verb: &str) -> RpcError {
     RpcError::invalid_params(format!("Failed to {verb} task: Task not found"))
 }
 
+/// What a request wants to do with a task, by its method. Every other one retrieves it.
+const TASK_VERBS: [(&str, &str); 3] =
+    [("tasks/cancel", "cancel"), ("tasks/delete", "delete"), ("tasks/update", "update")];
+
 /// Whether an error is for a task that does not exist, in a request with any method.
 pub fn is_no_such_task(error: &RpcError) -> bool {
-    ["retrieve", "cancel", "delete", "update"].iter().any(|verb| *error == no_such_task_to(verb))
+    *error == no_such_task() || TASK_VERBS.iter().any(|(_, verb)| *error == no_such_task_to(verb))
 }
 
-/// The error as an answer to a request with this method: a task that does not exist cannot be cancelled either.
-pub fn in_request(error: RpcError, method: &str) -> RpcError {
-    let verb = match method {
-        "tasks/cancel" => "cancel",
-        "tasks/delete" => "delete",
-        "tasks/update" => "update",
-        _ => return error,
-    };
-    if error == no_such_task() { no_such_task_to(verb) } else { error }
+/// Names the action of the request in [`no_such_task`]: "Failed to cancel task". Other errors stay as they are.
+pub fn with_verb_of_method(error: RpcError, method: &str) -> RpcError {
+    match TASK_VERBS.iter().find(|(of, _)| *of == method) {
+        Some((_, verb)) if error == no_such_task() => no_such_task_to(verb),
+        _ => error,
+    }
 }
 
 /// For an unknown tool.

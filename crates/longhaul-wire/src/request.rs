@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::completion::Complete;
 use crate::jsonrpc::{RequestId, RpcError};
-use crate::meta::{StatelessMeta, session_idempotency_key, session_is_repeated, session_relayed_ms};
+use crate::meta::{StatelessMeta, is_repeated, session_idempotency_key, session_relayed_ms};
 use crate::params::{RequestParams, optional_string, required_string};
 use crate::subscription::SubscriptionFilter;
 use crate::{Generation, InputResponses, LogLevel, Peer, Revision, text};
@@ -159,7 +159,7 @@ impl<'a> CallTool<'a> {
             request_state: None,
             task,
             idempotency_key: session_idempotency_key(params.meta),
-            is_repeated: session_is_repeated(params.meta),
+            is_repeated: is_repeated(params.meta),
             relayed_ms: session_relayed_ms(params.meta),
         })
     }
@@ -189,7 +189,7 @@ impl<'a> GetPrompt<'a> {
     ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
         let name = required_string("name", params.name)?;
-        let is_repeated = session_is_repeated(params.meta);
+        let is_repeated = is_repeated(params.meta);
         Ok(Self { name, arguments: params.arguments()?, input_responses, request_state, task, is_repeated })
     }
 
@@ -224,7 +224,7 @@ impl<'a> ReadResource<'a> {
         task: Option<TaskRequest>,
     ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
-        let is_repeated = session_is_repeated(params.meta);
+        let is_repeated = is_repeated(params.meta);
         Ok(Self { uri: params.required_uri()?, input_responses, request_state, task, is_repeated })
     }
 
@@ -262,7 +262,7 @@ pub struct TaskRequest {
 }
 
 impl TaskRequest {
-    pub(crate) fn malformed(error: RpcError) -> Self {
+    pub(crate) fn with_error(error: RpcError) -> Self {
         Self { malformed: Some(Box::new(error)), ..Self::default() }
     }
 }

@@ -80,7 +80,7 @@ pub fn route<'a>(request: &jsonrpc::Request<'a>, context: &Context<'_>) -> Resul
             route_in_session(request, peer, last_marker, is_restored)
         }
     };
-    routed.map_err(|error| refusal::in_request(error, &request.method))
+    routed.map_err(|error| refusal::with_verb_of_method(error, &request.method))
 }
 
 /// The order of the checks is part of the protocol: header against body before the version, the method before the name

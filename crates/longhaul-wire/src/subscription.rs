@@ -61,8 +61,8 @@ impl SubscriptionFilter {
             }
             Ok(strings.into_iter().map(|string| string.0.into_owned()).collect::<Vec<_>>())
         };
-        let wish = |name: &str, raw: Option<&RawValue>| match raw.map(RawValue::get) {
-            None | Some("null" | "false") => Ok(false),
+        let flag = |name: &str, raw: Option<&RawValue>| match raw.map(RawValue::get) {
+            None | Some("false") => Ok(false),
             Some("true") => Ok(true),
             Some(_) => Err(wrong(&format!("`{name}` must be true or false"))),
         };
@@ -78,9 +78,9 @@ impl SubscriptionFilter {
         let resources = resources.map(|raw| strings("resourceSubscriptions", raw, RESOURCES_MAX)).transpose()?;
         Ok(Self {
             task_ids,
-            tools_list_changed: wish("toolsListChanged", members.tools_list_changed)?,
-            prompts_list_changed: wish("promptsListChanged", members.prompts_list_changed)?,
-            resources_list_changed: wish("resourcesListChanged", members.resources_list_changed)?,
+            tools_list_changed: flag("toolsListChanged", members.tools_list_changed)?,
+            prompts_list_changed: flag("promptsListChanged", members.prompts_list_changed)?,
+            resources_list_changed: flag("resourcesListChanged", members.resources_list_changed)?,
             resources,
         })
     }

@@ -18,8 +18,8 @@ pub struct Args {
     server: Server,
     #[command(flatten)]
     timing: Timing,
-    /// The pause between two polls. Back-to-back polls would be most of the load; the time of a task is known as exactly as
-    /// this.
+    /// The pause between two polls. Back-to-back polls would be most of the load. A task's time is measured to within this
+    /// pause.
     #[arg(long, default_value_t = 5)]
     poll_ms: u64,
 }

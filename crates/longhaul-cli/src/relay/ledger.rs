@@ -43,7 +43,7 @@ enum OpenRequest {
     Repeatable(Vec<u8>),
     /// A call of a tool, with its idempotency key, or another request that may have created a task. It is marked as repeated,
     /// and the server decides what that means.
-    Marked(Vec<u8>),
+    MayHaveTask(Vec<u8>),
     /// It may have run, and must not run again.
     Once,
 }
@@ -108,11 +108,11 @@ impl Ledger {
                     self.open.push((id, OpenRequest::Once));
                     return line;
                 };
-                self.open.push((id, OpenRequest::Marked(line.clone())));
+                self.open.push((id, OpenRequest::MayHaveTask(line.clone())));
                 return line;
             }
             "prompts/get" | "resources/read" => {
-                self.open.push((id, OpenRequest::Marked(line.clone())));
+                self.open.push((id, OpenRequest::MayHaveTask(line.clone())));
                 return line;
             }
             _ => {}
@@ -209,7 +209,7 @@ impl Ledger {
             match request {
                 OpenRequest::Repeatable(line) => replay.to_server.push(String::from_utf8_lossy(line).into_owned()),
                 // The server refuses a request to which no mark can be added.
-                OpenRequest::Marked(line) => replay
+                OpenRequest::MayHaveTask(line) => replay
                     .to_server
                     .push(as_repeated(line).unwrap_or_else(|| String::from_utf8_lossy(line).into_owned())),
                 OpenRequest::Once => replay.to_client.push(lost(id)),
@@ -276,7 +276,8 @@ fn as_repeated(line: &[u8]) -> Option<String> {
 fn with_meta(line: &[u8], change: impl FnOnce(&mut Members) -> Option<()>) -> Option<Vec<u8>> {
     let mut message: Members = serde_json::from_slice(line).ok()?;
     let mut params: Members = serde_json::from_str(message.get("params")?.get()).ok()?;
-    let mut meta: Members = match params.get("_meta") {
+    // In a session, null counts as absent.
+    let mut meta: Members = match params.get("_meta").filter(|meta| meta.get() != "null") {
         Some(meta) => serde_json::from_str(meta.get()).ok()?,
         None => Members::new(),
     };

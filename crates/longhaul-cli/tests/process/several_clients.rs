@@ -218,7 +218,7 @@ async fn a_call_that_has_chosen_the_id_of_its_task_is_answered_by_the_next_serve
 }
 
 #[tokio::test]
-async fn a_prompt_that_has_chosen_the_id_of_its_task_is_answered_by_the_next_server() {
+async fn a_prompt_with_a_chosen_id_is_answered_by_the_next_server() {
     let directory = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", directory.path().join("tasks.db").display());
     let (mut first, mut direct) = crate::stdio::start(&store);

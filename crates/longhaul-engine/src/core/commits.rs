@@ -13,7 +13,8 @@ pub struct CommitId(u64);
 pub(super) struct Commits {
     /// The number of the newest commit.
     last_number: u64,
-    /// Whether each of the newest commits has ended. The first is the oldest one that is under way.
+    /// One flag per commit, from the oldest one under way to the newest: whether it has ended. The first is never true. While one
+    /// commit is stuck, a flag is kept for each later one.
     ended: VecDeque<bool>,
     /// Attempts that were stopped before the commit that began them came back, with the number of the next commit at
     /// that time. Such a stop may also have come late, for an attempt that is over; so it is kept only until every

@@ -216,6 +216,20 @@ fn a_stop_is_kept_until_the_commit_that_it_overtook_has_come_back() {
 }
 
 #[test]
+fn commits_may_end_in_any_order() {
+    let mut core = core();
+    let [a, b, c] = std::array::from_fn(|_| core.begin_commit());
+    core.end_commit(b);
+    assert!(!core.knows_up_to(a) && !core.knows_up_to(b));
+    core.end_commit(a);
+    assert!(core.knows_up_to(b) && !core.knows_up_to(c));
+    core.end_commit(b);
+    assert_eq!(core.last_commit_if_all_ended(), None);
+    core.end_commit(c);
+    assert_eq!(core.last_commit_if_all_ended(), Some(c));
+}
+
+#[test]
 fn a_task_whose_time_has_not_come_keeps_no_worker_from_a_new_one() {
     let mut core = core();
     // One comes back into the queue for later: the claim that it leads to gets nothing.

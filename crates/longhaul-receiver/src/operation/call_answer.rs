@@ -112,7 +112,8 @@ pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<Operatio
     }))
 }
 
-async fn wait(exchange: Exchange, key: TaskKey, stream: &Arc<MessageStream>) -> Result<String, RpcError> {
+/// Waits until the task has ended, and answers the call by its result.
+pub(super) async fn wait(exchange: Exchange, key: TaskKey, stream: &Arc<MessageStream>) -> Result<String, RpcError> {
     let watch = exchange.receiver.engine.watch(&key);
     let task = exchange.look_up(&key).await?;
     if let Some(answer) = answer(&exchange, &task) {

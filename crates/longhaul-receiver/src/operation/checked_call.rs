@@ -73,20 +73,34 @@ impl CheckedCall {
         self.exchange.session.is_some() || sends_notifications
     }
 
-    /// By reference, because moving the call into another future would cost every creation a copy of it.
+    /// Runs the call and returns its response. It borrows the call, because a move into another future would copy it for every
+    /// creation.
     pub(super) async fn run_at_once(&mut self) -> Result<OperationResult, RpcError> {
         let response = self.run(None).await?.response;
         Ok(OperationResult::Ready(response.unwrap_or_default()))
     }
 
     pub(super) fn run_on_stream(mut self) -> OperationResult {
+        // A request that a relay repeats can be cancelled before it has found its task.
+        if let (Some(session), Some(task)) = (&self.exchange.session, self.chosen.as_ref().filter(|_| self.is_repeated))
+        {
+            session.register_creation(&self.exchange.id, task.clone());
+        }
         let task = self.chosen.as_ref().map(|key| key.id.clone());
         OperationResult::Work(StreamWork {
             exchange: self.exchange.clone(),
             call: task.is_some().then_some(CallWait::UntilEnd),
             task,
             tool: Some(Arc::clone(&self.tool)),
-            run: Box::new(move |stream| Box::pin(async move { self.run(Some(stream)).await })),
+            run: Box::new(move |stream| {
+                Box::pin(async move {
+                    let result = self.run(Some(stream)).await;
+                    if let (Some(session), Err(_)) = (&self.exchange.session, &result) {
+                        session.take_creation(&self.exchange.id);
+                    }
+                    result
+                })
+            }),
         })
     }
 

@@ -25,13 +25,13 @@ impl CheckedCall {
         let form = self.form;
         let failed = |error: EngineError| refusal::of_engine_in(form, &error);
         let mut input = self.input.clone();
-        // Before anything is asked or admitted: a client that repeats its request learns that its task exists.
+        // Before anything is asked or admitted: a request whose ID is used is refused, or joins its task.
         if let Some(chosen) = &self.chosen {
             let shown = TaskId::parse(chosen.id.shown()).unwrap_or_else(|_| chosen.id.clone());
             // The session may know a task under this ID that it did not name itself.
             let known = Box::pin(self.exchange.find_key(shown)).await;
             if let Ok(found) = self.exchange.receiver.engine.read(&known).await {
-                return Box::pin(self.join_task(&found.task, stream)).await;
+                return Box::pin(self.answer_used_id(&found.task, stream)).await;
             }
         }
         if self.exchange.receiver.engine.asks_before_task(&self.tool) {
@@ -115,14 +115,19 @@ impl CheckedCall {
         Ok(WorkResult { response: Some(response), created: last })
     }
 
-    /// The answer to a request whose ID is used. If a relay has repeated it, because an earlier server has ended, it gets the
-    /// result of the task that it created there; otherwise it is refused.
-    async fn join_task(&self, task: &Task, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
+    /// Answers a request whose task ID is used. A request that a relay repeats gets the result of the task that its first copy
+    /// created. Any other request is refused.
+    async fn answer_used_id(&self, task: &Task, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let exchange = &self.exchange;
         let is_its_task = self.chosen.as_ref() == Some(&task.key) && task.tool.name == self.tool;
         match (&exchange.session, stream, self.mode) {
             (Some(session), Some(stream), CallMode::TaskThenResult) if self.is_repeated && is_its_task => {
                 let cancel_requested = session.make_uncancellable(&exchange.id);
+                if task.is_settled() {
+                    session.take_creation(&exchange.id);
+                    let answer = call_answer::wait(exchange.clone(), task.key.clone(), &stream).await?;
+                    return Ok(answer.into());
+                }
                 let last = LastNotified {
                     progress_token: self.progress_token.clone(),
                     ..LastNotified::of(task, exchange.generation)

@@ -28,8 +28,8 @@ impl EndWait {
         Self { exchange, key: task.key.clone(), watch, has_questions }
     }
 
-    /// Waits until `answer` finds one in the task. Meanwhile the client hears of the task on this stream. `None` if the server
-    /// stops before.
+    /// Waits until `answer` finds one in the task. Meanwhile the client hears of the task on this stream. Returns
+    /// `None` if the server stops first.
     pub(super) async fn until<T>(
         self,
         stream: &Arc<MessageStream>,

@@ -93,15 +93,15 @@ pub(crate) async fn perform(
     {
         Box::pin(exchange.require_made_by(generation, id)).await?;
     }
-    let in_request = |error| wire_refusal::in_request(error, request.method);
+    let with_verb = |error| wire_refusal::with_verb_of_method(error, request.method);
     // A future is as large as its largest branch, and hyper copies it for every request. So only polls are not boxed.
     let response = match &request.operation {
         Operation::GetTask(id) => get_task::perform(exchange, id.clone()).await?,
         Operation::CallTool(call) => return Box::pin(call_tool::perform(exchange, request, call, headers)).await,
         Operation::TaskResult(id) => return task_result::perform(exchange, id.clone()).await,
-        Operation::UpdateTask(update) => Box::pin(update_task::perform(exchange, update)).await.map_err(in_request)?,
-        Operation::DeleteTask(id) => Box::pin(delete_task::perform(exchange, id.clone())).await.map_err(in_request)?,
-        Operation::CancelTask(id) => Box::pin(cancel_task::perform(exchange, id.clone())).await.map_err(in_request)?,
+        Operation::UpdateTask(update) => Box::pin(update_task::perform(exchange, update)).await.map_err(with_verb)?,
+        Operation::DeleteTask(id) => Box::pin(delete_task::perform(exchange, id.clone())).await.map_err(with_verb)?,
+        Operation::CancelTask(id) => Box::pin(cancel_task::perform(exchange, id.clone())).await.map_err(with_verb)?,
         Operation::ListTasks { cursor } => list_tasks::perform(exchange, cursor.as_deref()).await?,
         Operation::ListTools { cursor } => list_tools::perform(exchange, cursor.as_deref())?,
         Operation::ListPrompts { cursor } => list_prompts::perform(exchange, cursor.as_deref())?,

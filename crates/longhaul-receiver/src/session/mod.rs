@@ -170,11 +170,6 @@ impl Session {
         format!("{id:032x}")
     }
 
-    /// Whether this is the ID of a task that a client without an identity chose in this session.
-    pub(crate) fn has_chosen(&self, id: &TaskId) -> bool {
-        TaskId::parse(id.shown()).and_then(|shown| TaskId::in_session(&self.scope(), &shown)).as_ref() == Ok(id)
-    }
-
     fn key(&self, id: TaskId) -> TaskKey {
         TaskKey { owner: self.owner.clone(), id }
     }
@@ -212,10 +207,11 @@ impl Session {
         cancel
     }
 
-    /// From now on, a cancellation of this request cancels the task that it created. Past the limit the oldest one is
+    /// From now on, a cancellation of this request cancels this task, which it created. Past the limit the oldest one is
     /// forgotten.
     pub(crate) fn register_creation(&self, id: &RequestId, task: TaskKey) {
         let mut creations = self.creations.lock();
+        creations.retain(|(other, _)| other != id);
         creations.push_back((id.clone(), task));
         if creations.len() > self.limits.followed_max {
             creations.pop_front();

@@ -212,7 +212,12 @@ impl From<RpcError> for NoResult {
 }
 
 fn read<A: DeserializeOwned>(arguments: &RawValue) -> Result<A, NoResult> {
-    serde_json::from_str(arguments.get()).map_err(|error| NoResult(format!("The arguments cannot be read: {error}.")))
+    serde_json::from_str(arguments.get()).map_err(|error| {
+        let why = error.to_string();
+        // The position counts from the start of the arguments, which the caller does not see as one text.
+        let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
+        NoResult(format!("The arguments cannot be read: {why}."))
+    })
 }
 
 fn task_id(text: &str) -> Result<TaskId, NoResult> {

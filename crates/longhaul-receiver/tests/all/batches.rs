@@ -68,7 +68,7 @@ async fn a_batch_in_a_batch_is_refused_alone_and_the_error_says_so() {
     let batch = json!([[client.message("ping", json!({}))], client.message("ping", json!({}))]);
     let responses = client.post(batch.to_string()).await.rest().await;
     let refused = responses.iter().find_map(|response| response.get("error")).unwrap();
-    assert_eq!(refused["message"], "Invalid request: a batch has messages, and no other batch");
+    assert_eq!(refused["message"], "Invalid request: a batch contains messages, not batches");
     assert!(responses.iter().any(|response| response.get("result").is_some()), "{responses:?}");
     let too_large: Vec<Value> = (0..=BATCH_MAX).map(|_| client.message("ping", json!({}))).collect();
     let refused = client.post(json!(too_large).to_string()).await.must_next().await;

@@ -258,6 +258,7 @@ async fn a_prompt_that_asks_goes_on_after_a_restart_if_it_resumes() {
 async fn a_repeated_request_is_answered_by_the_task_that_the_first_one_created() {
     let (server, door) = start().await;
     let client = open(&server, LATEST).await;
+    let mut jobs = server.client().await;
     for (method, params, id) in [
         ("prompts/get", get("digest", &chosen("p")), "p"),
         ("resources/read", read("report://2025", &chosen("r")), "r"),
@@ -269,10 +270,13 @@ async fn a_repeated_request_is_answered_by_the_task_that_the_first_one_created()
             let (client, repeated) = (client.clone(), repeated.clone());
             async move { client.result(method, repeated).await }
         });
+        // The two requests, and the task that the session follows.
+        jobs.until_metric("longhaul_session_jobs", 3.0).await;
         door.open(1);
         let answer = first.last().await["result"].take();
         assert_eq!(second.await.unwrap(), answer);
         assert_eq!(client.result(method, repeated).await, answer, "also when it has ended");
+        jobs.until_metric("longhaul_session_jobs", 0.0).await;
     }
     let mut other = get("digest", &chosen("r"));
     other["_meta"]["longhaul/repeated"] = json!(true);
@@ -292,7 +296,8 @@ async fn cancelling_a_repeated_request_cancels_the_task_of_the_first_one() {
         let (client, message) = (client.clone(), message.to_string());
         async move { client.post(message).await.rest().await }
     });
-    server.client().await.until_metric("longhaul_session_jobs", 2.0).await;
+    // The two requests, and the task that the session follows.
+    server.client().await.until_metric("longhaul_session_jobs", 3.0).await;
     client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
     assert_eq!(request.await.unwrap(), Vec::<Value>::new());
     until("the cancellation", async || client.result("tasks/get", about("mine")).await["status"] == "cancelled").await;

@@ -100,7 +100,7 @@ async fn a_wait_for_a_result_is_answered_at_the_end_of_file() {
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_before_the_handshake_and_other_requests_are_told_of_it() {
+async fn before_the_handshake_only_a_ping_is_answered() {
     let server = TestServer::start(conformance()).await;
     let connection = server.receiver().connect(local(), 1);
     let response = async |method: &str| {

@@ -17,11 +17,11 @@ impl TaskWire for Lesson {
         "lesson"
     }
 
-    /// As in SEP-1686, a malformed wish is an error only if the request would become a task.
+    /// As in SEP-1686, a malformed flag is an error only if the request would become a task.
     fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
         let Some(task) = meta.and_then(|meta| text::member(meta, "task")) else { return Ok(None) };
-        Ok(match (read_wish(task, "required"), read_wish(task, "optional")) {
-            (Err(error), _) | (_, Err(error)) => Some(TaskRequest::malformed(error)),
+        Ok(match (read_flag(task, "required"), read_flag(task, "optional")) {
+            (Err(error), _) | (_, Err(error)) => Some(TaskRequest::with_error(error)),
             (Ok(true), _) => Some(TaskRequest::default()),
             (_, Ok(true)) => Some(TaskRequest { is_optional: true, ..TaskRequest::default() }),
             _ => None,
@@ -93,7 +93,7 @@ impl TaskWire for Lesson {
 }
 
 /// A member of `_meta.task`. The key has no prefix, so a value without these members may mean something else and is ignored.
-fn read_wish(task: &RawValue, name: &str) -> Result<bool, RpcError> {
+fn read_flag(task: &RawValue, name: &str) -> Result<bool, RpcError> {
     match text::member(task, name).map(RawValue::get) {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),

@@ -24,7 +24,7 @@ impl TaskWire for Sep1686 {
     /// A malformed key is an error only if the request would become a task. Otherwise the document has it ignored.
     fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
         let task = meta.and_then(|meta| text::member(meta, TASK));
-        Ok(task.map(|task| read_task(task).unwrap_or_else(TaskRequest::malformed)))
+        Ok(task.map(|task| read_task(task).unwrap_or_else(TaskRequest::with_error)))
     }
 
     fn augments(&self, method: &str) -> bool {

@@ -18,7 +18,7 @@ pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, InvalidMessag
     let json = std::str::from_utf8(bytes).map_err(|_| without_id(RpcError::parse("the message is not UTF-8")))?;
     let elements: Elements<'_> = serde_json::from_str(json).map_err(|error| {
         without_id(match error.classify() {
-            // The only error of the data: everything else is an element, which is read by itself.
+            // Only the limit is such an error: elements are read one by one below.
             Category::Data => RpcError::invalid_request(&format!("a batch has at most {BATCH_MAX} messages")),
             Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
         })
@@ -26,7 +26,7 @@ pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, InvalidMessag
     if elements.0.is_empty() {
         return Err(without_id(RpcError::invalid_request("a batch must have at least one message")));
     }
-    let nested = || without_id(RpcError::invalid_request("a batch has messages, and no other batch"));
+    let nested = || without_id(RpcError::invalid_request("a batch contains messages, not batches"));
     let messages = elements.0.into_iter().map(|element| match element.get().as_bytes() {
         element if is_batch(element) => Err(nested()),
         element => parse(element),
@@ -56,7 +56,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
                 let mut elements = Vec::new();
                 while let Some(element) = seq.next_element::<&RawValue>()? {
                     if elements.len() == BATCH_MAX {
-                        return Err(A::Error::custom(format_args!("more than {BATCH_MAX} messages in a batch")));
+                        return Err(A::Error::custom("too many messages"));
                     }
                     elements.push(element);
                 }

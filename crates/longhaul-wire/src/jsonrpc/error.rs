@@ -180,7 +180,8 @@ pub(crate) fn write_error(out: &mut String, code: i64, message: &str, data: Opti
     out.push('}');
 }
 
-/// Why a caller's object cannot be read, without the position in its text, which is that in a part of the message.
+/// Why an object of the caller cannot be read. The position is left out, because it often counts from the start of a part of the
+/// message.
 pub(crate) fn object_fault(error: &serde_json::Error) -> String {
     let why = error.to_string();
     let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);

@@ -89,7 +89,7 @@ pub(crate) fn as_tool_result(body: &Json) -> Option<Json> {
         if names_roles {
             result = result.with(Content::text(&format!("{}:", role(message))));
         }
-        result = result.with(Content::stored(text::member(message, "content")?));
+        result = result.with(Content::from_stored(text::member(message, "content")?));
     }
     Some(result.into_json())
 }

@@ -101,7 +101,7 @@ impl ResourceContents {
 pub(crate) fn as_tool_result(body: &Json) -> Option<Json> {
     let contents = text::member(text::raw(body.as_str())?, "contents")?;
     let contents: Vec<&RawValue> = serde_json::from_str(contents.get()).ok()?;
-    let blocks = contents.into_iter().map(Content::stored_resource);
+    let blocks = contents.into_iter().map(Content::from_stored_resource);
     Some(blocks.fold(ToolResult::new(), ToolResult::with).into_json())
 }
 
