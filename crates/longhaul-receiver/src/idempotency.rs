@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_store::IdempotencyKey;
+use longhaul_task::Json;
 use longhaul_wire::canonical::canonical;
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{CallTool, Headers, TaskRequest, Ttl, refusal as wire_refusal};
@@ -20,6 +21,17 @@ pub(crate) fn of_call(
     let Some(key) = call.idempotency_key(headers.map(|headers| headers as &dyn Headers))? else { return Ok(None) };
     let key = scoped_key(exchange, &key)?;
     Ok(Some(IdempotencyKey { key, digest: digest(&call.name, call.arguments.get(), call.task.as_ref()) }))
+}
+
+/// The key that a relay has given to a request other than `tools/call`, with the digest of what the request asks for.
+pub(crate) fn of_relayed(
+    exchange: &Exchange,
+    key: &str,
+    function: &str,
+    input: &Json,
+    task: Option<&TaskRequest>,
+) -> Result<IdempotencyKey, RpcError> {
+    Ok(IdempotencyKey { key: scoped_key(exchange, key)?, digest: digest(function, input.as_str(), task) })
 }
 
 /// Names the same call of the same client in a period of time; `None` for a client that cannot be told from others.

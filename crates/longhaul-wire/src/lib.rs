@@ -113,7 +113,9 @@ pub use logging::{LogLevel, LogMessage};
 pub use notice::ClientNotification;
 pub use peer::Peer;
 pub use related::RelatedTask;
-pub use request::{CallTool, GetPrompt, Operation, ReadResource, RoutedRequest, TaskRequest, Ttl, UpdateTask};
+pub use request::{
+    CallTool, GetPrompt, Operation, ReadResource, RelayMark, RoutedRequest, TaskRequest, Ttl, UpdateTask,
+};
 pub use revision::Revision;
 pub use route::{Context, is_stateless, route};
 pub use server_info::{ReplyTo, ServerInfo};

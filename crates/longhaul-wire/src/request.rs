@@ -165,6 +165,23 @@ impl<'a> CallTool<'a> {
     }
 }
 
+/// What a process that relays a request has added to it.
+#[derive(Debug)]
+pub struct RelayMark<'a> {
+    /// An idempotency key that the process has chosen for this request.
+    pub key: Cow<'a, str>,
+    /// The request was sent to an earlier server, too. If it has created a task there, its answer comes from that task.
+    pub is_repeated: bool,
+}
+
+impl<'a> RelayMark<'a> {
+    fn read(meta: Option<&'a RawValue>) -> Option<Self> {
+        session_relayed_ms(meta)?;
+        let key = text::string(session_idempotency_key(meta)?)?;
+        Some(Self { key, is_repeated: is_repeated(meta) })
+    }
+}
+
 /// `prompts/get`.
 #[derive(Debug)]
 pub struct GetPrompt<'a> {
@@ -177,8 +194,7 @@ pub struct GetPrompt<'a> {
     pub request_state: Option<Cow<'a, str>>,
     /// As in [`CallTool`].
     pub task: Option<TaskRequest>,
-    /// The request was sent to an earlier server, too. If it has chosen the ID of its task, its answer is that task's result.
-    pub is_repeated: bool,
+    pub relay: Option<RelayMark<'a>>,
 }
 
 impl<'a> GetPrompt<'a> {
@@ -189,8 +205,8 @@ impl<'a> GetPrompt<'a> {
     ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
         let name = required_string("name", params.name)?;
-        let is_repeated = is_repeated(params.meta);
-        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state, task, is_repeated })
+        let relay = RelayMark::read(params.meta);
+        Ok(Self { name, arguments: params.arguments()?, input_responses, request_state, task, relay })
     }
 
     /// The request as the input of the prompt's function.
@@ -213,8 +229,7 @@ pub struct ReadResource<'a> {
     pub request_state: Option<Cow<'a, str>>,
     /// As in [`CallTool`].
     pub task: Option<TaskRequest>,
-    /// As in [`GetPrompt`].
-    pub is_repeated: bool,
+    pub relay: Option<RelayMark<'a>>,
 }
 
 impl<'a> ReadResource<'a> {
@@ -224,8 +239,8 @@ impl<'a> ReadResource<'a> {
         task: Option<TaskRequest>,
     ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
-        let is_repeated = is_repeated(params.meta);
-        Ok(Self { uri: params.required_uri()?, input_responses, request_state, task, is_repeated })
+        let relay = RelayMark::read(params.meta);
+        Ok(Self { uri: params.required_uri()?, input_responses, request_state, task, relay })
     }
 
     /// The request as the input of the resource's function.

@@ -1,10 +1,9 @@
 //! What a client has sent that the next server must know: its handshake, its log level, the tasks that it follows, and
 //! its open requests.
 //!
-//! An open request is sent to the next server again. A call of a tool has an idempotency key for that, so the task that the
-//! old server may have made is found, and not made twice. It also says that it is repeated: the server refuses a call that is
-//! not stored, because it could run twice. A prompt and a read of a resource say it, too: if they have chosen the ID of their
-//! task, the server answers with the result of that task.
+//! An open request is sent to the next server again. A call of a tool, a prompt and a read of a resource have an idempotency key
+//! for that, so the task that the old server may have made is found, and not made twice. They also say that they are repeated: the
+//! server refuses a call that is not stored, because it could run twice.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,8 +40,8 @@ pub(super) struct Ledger {
 enum OpenRequest {
     /// It does no harm twice.
     Repeatable(Vec<u8>),
-    /// A call of a tool, with its idempotency key, or another request that may have created a task. It is marked as repeated,
-    /// and the server decides what that means.
+    /// A request that may have created a task, with its idempotency key. It is marked as repeated, and the server decides what
+    /// that means.
     MayHaveTask(Vec<u8>),
     /// It may have run, and must not run again.
     Once,
@@ -112,6 +111,8 @@ impl Ledger {
                 return line;
             }
             "prompts/get" | "resources/read" => {
+                // The server refuses a request to which no key can be added.
+                let line = with_key(&line, now_ms()).unwrap_or(line);
                 self.open.push((id, OpenRequest::MayHaveTask(line.clone())));
                 return line;
             }
@@ -252,7 +253,7 @@ fn now_ms() -> u64 {
     u64::try_from(since_1970.as_millis()).unwrap_or_default()
 }
 
-/// A call of a tool with an idempotency key. Everything else in it stays as it was written.
+/// A request with an idempotency key. Everything else in it stays as it was written.
 fn with_key(line: &[u8], now_ms: u64) -> Option<Vec<u8>> {
     with_meta(line, |meta| {
         if !meta.contains_key(idempotency::META_KEY) {
@@ -341,19 +342,20 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_and_a_read_are_sent_again_with_a_mark() {
+    fn a_prompt_and_a_read_are_sent_again_under_their_keys_with_a_mark() {
         let mut ledger = Ledger::default();
         let prompt = json!({ "jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": { "name": "p" } });
         let read = json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": { "uri": "x:y" } });
         let refused = json!({ "jsonrpc": "2.0", "id": 3, "method": "prompts/get" });
-        for request in [&prompt, &read, &refused] {
-            assert_eq!(from_client(&mut ledger, request), *request, "it is passed on unchanged");
+        let mut passed_on = [&prompt, &read].map(|request| from_client(&mut ledger, request));
+        assert_eq!(from_client(&mut ledger, &refused), refused, "the server refuses it");
+        let key = |request: &Value| request["params"]["_meta"][idempotency::META_KEY].as_str().unwrap().to_owned();
+        assert_ne!(key(&passed_on[0]), key(&passed_on[1]));
+        for request in &mut passed_on {
+            request["params"]["_meta"][idempotency::REPEATED_META_KEY] = json!(true);
         }
-        let marked = |mut request: Value| {
-            request["params"]["_meta"] = json!({ idempotency::REPEATED_META_KEY: true });
-            request
-        };
-        assert_eq!(messages(&ledger.replay().to_server), [marked(prompt), marked(read), refused]);
+        let [prompt, read] = passed_on;
+        assert_eq!(messages(&ledger.replay().to_server), [prompt, read, refused], "under the same keys");
     }
 
     #[test]

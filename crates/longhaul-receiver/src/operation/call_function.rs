@@ -6,11 +6,12 @@ use std::sync::Arc;
 use longhaul_task::Json;
 use longhaul_wire::call_result::ResultForm;
 use longhaul_wire::jsonrpc::RpcError;
-use longhaul_wire::{CallMode, InputResponses, RoutedRequest, TaskRequest};
+use longhaul_wire::{CallMode, InputResponses, RelayMark, RoutedRequest, TaskRequest};
 
 use super::OperationResult;
 use super::checked_call::CheckedCall;
 use crate::exchange::Exchange;
+use crate::idempotency;
 
 /// The call of such a function.
 pub(super) struct FunctionCall<'a> {
@@ -23,8 +24,7 @@ pub(super) struct FunctionCall<'a> {
     pub(super) request_state: Option<&'a str>,
     /// The task that it becomes.
     pub(super) task: Option<&'a TaskRequest>,
-    /// A relay has sent the request to an earlier server, too.
-    pub(super) is_repeated: bool,
+    pub(super) relay: Option<&'a RelayMark<'a>>,
 }
 
 /// Runs a function as a task, or while the client waits.
@@ -34,6 +34,9 @@ pub(super) async fn perform(
     call: FunctionCall<'_>,
 ) -> Result<OperationResult, RpcError> {
     let chosen_id = call.task.and_then(|task| task.id.clone());
+    let relay = call.relay.filter(|_| call.task.is_some());
+    let idempotency =
+        relay.map(|mark| idempotency::of_relayed(exchange, &mark.key, &call.engine_name, &call.input, call.task));
     let mut checked = CheckedCall {
         exchange: exchange.clone(),
         tool: call.engine_name,
@@ -42,12 +45,12 @@ pub(super) async fn perform(
         mode: call.task.map_or(Ok(CallMode::Ordinary), |task| exchange.generation.task_mode(task))?,
         ttl: call.task.map(|task| task.ttl).unwrap_or_default(),
         chosen: chosen_id.map(|id| exchange.chosen_key(id)).transpose()?,
-        is_repeated: call.is_repeated,
+        is_repeated: relay.is_some_and(|mark| mark.is_repeated),
         progress_token: request.progress_token.clone(),
         log_level: request.log_level,
         answers: HashMap::new(),
         task_id: None,
-        idempotency: None,
+        idempotency: idempotency.transpose()?.map(Box::new),
     };
     checked.take_answers(call.request_state, call.input_responses).await?;
     if checked.needs_stream() { Ok(checked.run_on_stream()) } else { checked.run_at_once().await }

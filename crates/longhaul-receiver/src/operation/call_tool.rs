@@ -45,9 +45,10 @@ pub(super) async fn perform(
     }
     let chosen_id = call.task.as_ref().filter(|_| as_task).and_then(|request| request.id.clone());
     let chosen = chosen_id.map(|id| exchange.chosen_key(id)).transpose()?;
-    // Without a task nothing is stored under the key, so it has no effect. An ID of the requestor's own says the same.
-    let idempotency =
-        if (as_task && chosen.is_none()) || waits { idempotency::of_call(exchange, call, headers)? } else { None };
+    // Without a task nothing is stored under the key, so it has no effect. An ID of the requestor's own says the same; beside it
+    // the key of a relay tells a repeated call from another one under the same ID.
+    let uses_key = (as_task && (chosen.is_none() || call.relayed_ms.is_some())) || waits;
+    let idempotency = if uses_key { idempotency::of_call(exchange, call, headers)? } else { None };
     let mut checked = CheckedCall {
         exchange: exchange.clone(),
         tool: Arc::clone(&offered.name),

@@ -50,7 +50,7 @@ pub(super) async fn perform(
         input_responses: None,
         request_state: None,
         task: None,
-        is_repeated: false,
+        relay: None,
     };
     call_function::perform(exchange, request, call).await
 }

@@ -119,9 +119,8 @@ impl CheckedCall {
     /// created. Any other request is refused.
     async fn answer_used_id(&self, task: &Task, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let exchange = &self.exchange;
-        let is_its_task = self.chosen.as_ref() == Some(&task.key) && task.tool.name == self.tool;
         match (&exchange.session, stream, self.mode) {
-            (Some(session), Some(stream), CallMode::TaskThenResult) if self.is_repeated && is_its_task => {
+            (Some(session), Some(stream), CallMode::TaskThenResult) if self.has_created(task).await => {
                 let cancel_requested = session.make_uncancellable(&exchange.id);
                 if task.is_settled() {
                     session.take_creation(&exchange.id);
@@ -136,6 +135,13 @@ impl CheckedCall {
             }
             _ => Err(wire_refusal::task_id_exists(task.key.id.shown())),
         }
+    }
+
+    /// Whether a relay repeats this request, and its first copy has created the task. Another request can have the same ID.
+    async fn has_created(&self, task: &Task) -> bool {
+        let Some(request) = self.idempotency.as_deref().filter(|_| self.is_repeated) else { return false };
+        let created = self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await;
+        matches!(created, Ok(Some(found)) if found.task.key == task.key)
     }
 
     /// The response to a repeated request: the task that the first request created, as it is now.

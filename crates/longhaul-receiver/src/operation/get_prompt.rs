@@ -26,7 +26,7 @@ pub(super) async fn perform(
         input_responses: get.input_responses.as_ref(),
         request_state: get.request_state.as_deref(),
         task: get.task.as_ref().filter(|_| prompt.is_durable),
-        is_repeated: get.is_repeated,
+        relay: get.relay.as_ref(),
     };
     call_function::perform(exchange, request, call).await
 }

@@ -28,7 +28,7 @@ pub(super) async fn perform(
         input_responses: read.input_responses.as_ref(),
         request_state: read.request_state.as_deref(),
         task: read.task.as_ref().filter(|_| found.is_durable),
-        is_repeated: read.is_repeated,
+        relay: read.relay.as_ref(),
     };
     call_function::perform(exchange, request, call).await
 }

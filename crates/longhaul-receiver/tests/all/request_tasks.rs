@@ -253,6 +253,18 @@ async fn a_prompt_that_asks_goes_on_after_a_restart_if_it_resumes() {
     assert!(task["error"].as_str().unwrap().contains("server"), "{task}");
 }
 
+/// The same request as a relay sends it.
+fn relayed(mut params: Value, key: &str) -> Value {
+    params["_meta"]["longhaul/idempotency-key"] = json!(key);
+    params["_meta"]["longhaul/relayed"] = json!(1);
+    params
+}
+
+fn repeated(mut params: Value) -> Value {
+    params["_meta"]["longhaul/repeated"] = json!(true);
+    params
+}
+
 /// A relay repeats an open request when its server has ended. The client still waits for the one answer.
 #[tokio::test]
 async fn a_repeated_request_is_answered_by_the_task_that_the_first_one_created() {
@@ -260,38 +272,51 @@ async fn a_repeated_request_is_answered_by_the_task_that_the_first_one_created()
     let client = open(&server, LATEST).await;
     let mut jobs = server.client().await;
     for (method, params, id) in [
-        ("prompts/get", get("digest", &chosen("p")), "p"),
-        ("resources/read", read("report://2025", &chosen("r")), "r"),
+        ("prompts/get", relayed(get("digest", &chosen("p")), "1"), "p"),
+        ("resources/read", relayed(read("report://2025", &chosen("r")), "2"), "r"),
     ] {
         let mut first = create(&client, method, params.clone(), id).await;
-        let mut repeated = params;
-        repeated["_meta"]["longhaul/repeated"] = json!(true);
+        let params = repeated(params);
         let second = tokio::spawn({
-            let (client, repeated) = (client.clone(), repeated.clone());
-            async move { client.result(method, repeated).await }
+            let (client, params) = (client.clone(), params.clone());
+            async move { client.result(method, params).await }
         });
         // The two requests, and the task that the session follows.
         jobs.until_metric("longhaul_session_jobs", 3.0).await;
         door.open(1);
         let answer = first.last().await["result"].take();
         assert_eq!(second.await.unwrap(), answer);
-        assert_eq!(client.result(method, repeated).await, answer, "also when it has ended");
+        assert_eq!(client.result(method, params).await, answer, "also when it has ended");
         jobs.until_metric("longhaul_session_jobs", 0.0).await;
     }
-    let mut other = get("digest", &chosen("r"));
-    other["_meta"]["longhaul/repeated"] = json!(true);
-    let refused = client.error("prompts/get", other).await;
-    assert_eq!(refused["message"], "Task ID already exists: r", "another request has made that task");
+}
+
+#[tokio::test]
+async fn another_request_under_a_used_id_never_gets_the_result_of_the_first() {
+    let (server, door) = start().await;
+    let client = open(&server, LATEST).await;
+    let mut first = create(&client, "resources/read", relayed(read("report://2025", &chosen("r")), "1"), "r").await;
+    door.open(1);
+    first.last().await;
+    for (method, other) in [
+        ("resources/read", relayed(read("report://2024", &chosen("r")), "2")),
+        ("resources/read", relayed(read("report://2024", &chosen("r")), "1")),
+        ("resources/read", relayed(read("report://2025", &chosen("r")), "2")),
+        ("resources/read", read("report://2025", &chosen("r"))),
+        ("prompts/get", relayed(get("digest", &chosen("r")), "1")),
+    ] {
+        let refused = client.error(method, repeated(other.clone())).await;
+        assert_eq!(refused["message"], "Task ID already exists: r", "{other}");
+    }
 }
 
 #[tokio::test]
 async fn cancelling_a_repeated_request_cancels_the_task_of_the_first_one() {
     let (server, _door) = start().await;
     let client = open(&server, LATEST).await;
-    let mut params = read("report://2025", &chosen("mine"));
+    let params = relayed(read("report://2025", &chosen("mine")), "1");
     let _first = create(&client, "resources/read", params.clone(), "mine").await;
-    params["_meta"]["longhaul/repeated"] = json!(true);
-    let message = client.message("resources/read", params);
+    let message = client.message("resources/read", repeated(params));
     let request = tokio::spawn({
         let (client, message) = (client.clone(), message.to_string());
         async move { client.post(message).await.rest().await }
