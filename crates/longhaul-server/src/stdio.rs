@@ -1,5 +1,8 @@
 //! Standard input and output: one message a line.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use longhaul_receiver::{Body, Connection, MessageResponse, Receiver, StreamReader};
 use longhaul_task::Owner;
 use longhaul_wire::jsonrpc;
@@ -43,21 +46,7 @@ pub async fn serve_one(
         connection: receiver.connect(caller, limits.in_flight_max),
         streams: TaskTracker::new(),
     };
-    let read = tokio::select! {
-        read = client.read(input, limits.message_bytes_max) => read,
-        () = stop.cancelled() => Ok(()),
-    };
-    // Subscriptions end with their response, and open requests are answered if that does not take too long: a client that
-    // has closed its side may still be reading. Tasks go on.
-    if is_last() || stop.is_cancelled() {
-        receiver.close();
-    }
-    client.streams.close();
-    client.connection.stop_listening();
-    if timeout(limits.close_time_max, client.streams.wait()).await.is_err() {
-        client.connection.end();
-        client.streams.wait().await;
-    }
+    let read = client.serve(&receiver, input, &limits, &stop, is_last).await;
     client.connection.end();
     drop(client);
     // A client that has stopped reading is not waited for.
@@ -75,6 +64,40 @@ struct StdioClient {
 }
 
 impl StdioClient {
+    /// Reads messages until the end of the input or until `stop`, and then waits for the responses to open requests.
+    async fn serve(
+        &self,
+        receiver: &Receiver,
+        input: impl AsyncBufRead + Unpin,
+        limits: &ServerLimits,
+        stop: &CancellationToken,
+        is_last: impl FnOnce() -> bool,
+    ) -> std::io::Result<()> {
+        let mut reading = pin!(self.read(input, limits.message_bytes_max));
+        let end_of_input = tokio::select! {
+            read = &mut reading => Some(read),
+            () = stop.cancelled() => None,
+        };
+        // Subscriptions end with their response, and open requests are answered if that does not take too long: a client that
+        // has closed its side may still be reading. Tasks go on.
+        if is_last() || stop.is_cancelled() {
+            receiver.close();
+        }
+        let mut finishing = pin!(self.finish(limits.close_time_max));
+        if let Some(read) = end_of_input {
+            finishing.await;
+            return read;
+        }
+        // Meanwhile the client can cancel what it waits for, and its new calls are refused.
+        tokio::select! {
+            () = &mut finishing => Ok(()),
+            read = &mut reading => {
+                finishing.await;
+                read
+            }
+        }
+    }
+
     async fn read(&self, mut input: impl AsyncBufRead + Unpin, bytes_max: usize) -> std::io::Result<()> {
         let mut line = Vec::new();
         loop {
@@ -85,6 +108,16 @@ impl StdioClient {
                 LineRead::Whole => self.connection.receive(std::mem::take(&mut line)).await,
             };
             self.send(response).await;
+        }
+    }
+
+    /// Waits for the responses to open requests, and ends the requests that take too long.
+    async fn finish(&self, time_max: Duration) {
+        self.streams.close();
+        self.connection.stop_listening();
+        if timeout(time_max, self.streams.wait()).await.is_err() {
+            self.connection.end();
+            self.streams.wait().await;
         }
     }
 

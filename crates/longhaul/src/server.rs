@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{Error, Prompt, Resource, ResourceTemplate, ServerHandle, Tool};
 
@@ -379,6 +380,7 @@ impl RunningServer {
     ) -> Result<(), Error> {
         let pipes = self.pipes();
         pipes.ends_with_last.store(true, Ordering::Relaxed);
+        let _draining = drain_at(self.stop.clone(), self.receiver.clone());
         let clients = async {
             let served = pipes.serve(input, output).await;
             tokio::select! {
@@ -464,14 +466,7 @@ impl HttpServer {
         let endpoint = HttpEndpoint::new(receiver.clone(), identity, guard, limits.clone());
         let (tidying, tidied_until) = (receiver.clone(), stop.clone());
         tokio::spawn(async move { tidying.tidy_until(tidied_until).await });
-        let closing = receiver.clone();
-        let stop_signal = stop.clone();
-        tokio::spawn(async move {
-            stop_signal.cancelled().await;
-            // A task that began now would not have its full time.
-            closing.engine().drain();
-            closing.close();
-        });
+        let _draining = drain_at(stop.clone(), receiver.clone());
         let ended = tokio::select! {
             () = http::serve(self.listener, endpoint, stop) => Ok(()),
             stopped = stopped(&receiver) => Err(stopped),
@@ -480,6 +475,15 @@ impl HttpServer {
         receiver.end_sessions().await;
         end(&receiver, before_close, ended).await
     }
+}
+
+/// Starts no task any more when the server is told to stop: one that began then would not have its full time.
+fn drain_at(stop: CancellationToken, receiver: Receiver) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        stop.cancelled().await;
+        receiver.engine().drain();
+        receiver.close();
+    }))
 }
 
 /// Ends everything below the connections. Returns why the server had to stop, or else what could not be stored.

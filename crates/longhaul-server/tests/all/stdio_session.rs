@@ -3,6 +3,7 @@
 use longhaul::ServerLimits;
 use longhaul_receiver::Body;
 use longhaul_server::local;
+use longhaul_task::{Outcome, TaskId, TaskKey};
 use longhaul_testkit::tools::{accepted_name, forms};
 use longhaul_testkit::{PipeClient, TestServer, conformance};
 use serde_json::{Value, json};
@@ -97,6 +98,24 @@ async fn a_wait_for_a_result_is_answered_at_the_end_of_file() {
     pipe.close();
     assert_eq!(pipe.response("wait").await["error"]["data"]["code"], "DRAINING");
     pipe.finish().await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_still_answers_and_hears_a_cancellation() {
+    let (server, mut pipe) = open("2025-11-25").await;
+    let task = json!({ "modelcontextprotocol.io/task": { "taskId": "mine" } });
+    let slow = json!({ "name": "slow_compute", "arguments": { "seconds": 1_000 }, "_meta": task });
+    pipe.send_session_request("call", "tools/call", slow).await;
+    pipe.next_of("notifications/tasks/created").await;
+    pipe.begin_stop();
+    assert_eq!(pipe.session_result("ping", json!({})).await, json!({}));
+    let params = json!({ "requestId": "call" });
+    pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })).await;
+    let answered = pipe.rest().await.into_iter().any(|message| message["id"] == "call");
+    assert!(!answered, "the client does not wait for it any more");
+    let key = TaskKey { owner: local().owner, id: TaskId::parse("mine").unwrap() };
+    let task = server.receiver().engine().read(&key).await.unwrap().task;
+    assert_eq!(task.phase.outcome(), Some(&Outcome::Cancelled));
 }
 
 #[tokio::test]
