@@ -90,11 +90,14 @@ fn route_stateless<'a>(
     headers: Option<&dyn Headers>,
 ) -> Result<RoutedRequest<'a>, RpcError> {
     let params = RequestParams::of_stateless(request.params)?;
-    let meta = StatelessMeta::parse(params.meta).map_err(|error| match &*request.method {
-        // A client that tries to open a session shows this error to its user, so the error lists the supported versions.
-        "initialize" => unsupported_version(&handshake_version(request)),
-        _ => error,
-    })?;
+    let meta =
+        StatelessMeta::parse(params.meta).map_err(|error| match (&*request.method, foreign_version(params.meta)) {
+            // A client that tries to open a session shows this error to its user, so the error lists the supported versions.
+            ("initialize", _) => unsupported_version(&handshake_version(request)),
+            // Another version may have other rules for `_meta`.
+            (_, Some(version)) => unsupported_version(&version),
+            (_, None) => error,
+        })?;
     if let Some(headers) = headers {
         headers::check_version(headers, &meta.protocol_version)?;
     }
@@ -271,6 +274,13 @@ fn shared_operation<'a>(
 /// The generation of a request that names none, and of a message that cannot be parsed.
 pub fn generation_of(revision: Revision) -> Generation {
     if revision.is_stateless() { Generation::Ext2026 } else { Generation::Core2025 }
+}
+
+/// The version that a stateless request names, if it is not spoken.
+fn foreign_version(meta: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    let version = text::string(text::member(meta?, VERSION_KEY)?)?;
+    let is_spoken = Revision::parse(&version).is_some_and(Revision::is_stateless);
+    (!is_spoken).then_some(version)
 }
 
 fn unsupported_version(requested: &str) -> RpcError {

@@ -16,19 +16,12 @@ use crate::refusal;
 use crate::session::{LastNotified, Session};
 use crate::stream::MessageStream;
 
-/// Tells the client of the new task, and answers the call when the task has ended.
-pub(super) async fn announce_and_wait(
-    exchange: Exchange,
-    session: &Arc<Session>,
-    created: LastNotified,
-    stream: &Arc<MessageStream>,
-    cancel_requested: CancellationToken,
-) -> Result<WorkResult, RpcError> {
-    let related = RelatedTask { generation: exchange.generation, task_id: &created.key.id, parent: None };
+/// Tells the client that its call has created a task.
+pub(super) async fn announce(exchange: &Exchange, task: &TaskKey, stream: &Arc<MessageStream>) {
+    let related = RelatedTask { generation: exchange.generation, task_id: &task.id, parent: None };
     if let Some(announcement) = exchange.generation.announcement(related) {
         stream.send(announcement).await;
     }
-    wait_cancellably(exchange, session, created, stream, cancel_requested).await
 }
 
 /// Answers a call when its task has ended. A client that cancels the call cancels the task, and gets no answer.

@@ -95,8 +95,11 @@ impl CheckedCall {
         let last = match (&exchange.session, last, stream, cancel_requested, self.mode) {
             (Some(session), Some(last), Some(stream), Some(cancel_requested), CallMode::TaskThenResult) => {
                 let waiting = exchange.clone();
-                return Box::pin(call_answer::announce_and_wait(waiting, session, last, &stream, cancel_requested))
-                    .await;
+                let answer = async {
+                    call_answer::announce(exchange, &task.key, &stream).await;
+                    call_answer::wait_cancellably(waiting, session, last, &stream, cancel_requested).await
+                };
+                return Box::pin(answer).await;
             }
             (_, last, ..) => last,
         };
@@ -122,6 +125,8 @@ impl CheckedCall {
         match (&exchange.session, stream, self.mode) {
             (Some(session), Some(stream), CallMode::TaskThenResult) if self.has_created(task).await => {
                 let cancel_requested = session.make_uncancellable(&exchange.id);
+                // The announcement may have been lost with the first server.
+                call_answer::announce(exchange, &task.key, &stream).await;
                 if task.is_settled() {
                     session.take_creation(&exchange.id);
                     let answer = call_answer::wait(exchange.clone(), task.key.clone(), &stream).await?;

@@ -35,8 +35,8 @@ pub(super) struct TaskWait {
 }
 
 impl TaskWait {
-    /// Waits until the task has ended, asks what this client cannot be asked, or the patience is over; also until the server
-    /// stops, because the task is found again after that.
+    /// Waits until the task has ended, asks what this client cannot be asked, or the patience is over. If the server stops, the
+    /// wait ends soon, because the task is found again after that.
     pub(super) async fn run(self, patience: Duration) -> Result<LoadedTask, RpcError> {
         if !self.cancels_abandoned {
             return self.wait(patience).await;
@@ -66,7 +66,8 @@ impl TaskWait {
         let mut signs = Signs { token, stream, sent: None, started: Instant::now() };
         let interval = receiver.tickets().map_or(patience, |tickets| tickets.heartbeat);
         let deadline = tokio::time::sleep(patience);
-        tokio::pin!(deadline);
+        let stopped = receiver.response_time_over();
+        tokio::pin!(deadline, stopped);
         let mut is_over = patience.is_zero();
         // Set when the session follows the task.
         let mut given_up: Option<watch::Receiver<Vec<QuestionKey>>> = None;
@@ -96,7 +97,7 @@ impl TaskWait {
                 () = changed(given_up.as_mut()), if given_up.is_some() => {}
                 () = heartbeat, if signs.token.is_some() => signs.beat().await,
                 () = &mut deadline => is_over = true,
-                () = receiver.closing.cancelled() => is_over = true,
+                () = &mut stopped => is_over = true,
             }
         }
     }

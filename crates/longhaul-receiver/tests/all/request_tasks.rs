@@ -286,7 +286,9 @@ async fn a_repeated_request_is_answered_by_the_task_that_the_first_one_created()
         door.open(1);
         let answer = first.last().await["result"].take();
         assert_eq!(second.await.unwrap(), answer);
-        assert_eq!(client.result(method, params).await, answer, "also when it has ended");
+        // Its announcement may have been lost, too.
+        let mut third = create(&client, method, params, id).await;
+        assert_eq!(third.last().await["result"], answer, "also when it has ended");
         jobs.until_metric("longhaul_session_jobs", 0.0).await;
     }
 }
@@ -324,7 +326,8 @@ async fn cancelling_a_repeated_request_cancels_the_task_of_the_first_one() {
     // The two requests, and the task that the session follows.
     server.client().await.until_metric("longhaul_session_jobs", 3.0).await;
     client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
-    assert_eq!(request.await.unwrap(), Vec::<Value>::new());
+    let sent = request.await.unwrap();
+    assert!(sent.iter().all(|message| message["method"] == "notifications/tasks/created"), "{sent:?}");
     until("the cancellation", async || client.result("tasks/get", about("mine")).await["status"] == "cancelled").await;
 }
 

@@ -125,6 +125,9 @@ fn another_version_is_told_which_ones_are_spoken() {
     let error = refused(handshake);
     assert_eq!(error.code, -32022);
     assert!(error.message.contains("2026-07-28"), "old clients show the message and nothing else");
+    let later = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2030-01-01"}}"#;
+    let error = refused(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{later}}}"#));
+    assert_eq!(error.code, -32022, "a later version may have other rules for `_meta`");
 }
 
 #[test]
