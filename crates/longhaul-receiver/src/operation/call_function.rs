@@ -53,5 +53,5 @@ pub(super) async fn perform(
         idempotency: idempotency.transpose()?.map(Box::new),
     };
     checked.take_answers(call.request_state, call.input_responses).await?;
-    if checked.needs_stream() { Ok(checked.run_on_stream()) } else { checked.run_at_once().await }
+    if checked.needs_stream() { Ok(Box::pin(checked.run_on_stream()).await) } else { checked.run_at_once().await }
 }

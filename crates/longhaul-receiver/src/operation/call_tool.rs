@@ -69,7 +69,7 @@ pub(super) async fn perform(
         let relay = call.relayed_ms.map(|sent_ms| RelayedCall { sent_ms, is_repeated: call.is_repeated });
         return Box::pin(wait(checked, &offered.rules, relay)).await;
     }
-    if checked.needs_stream() { Ok(checked.run_on_stream()) } else { checked.run_at_once().await }
+    if checked.needs_stream() { Ok(Box::pin(checked.run_on_stream()).await) } else { checked.run_at_once().await }
 }
 
 /// Whether an ordinary call creates a task and waits for it.

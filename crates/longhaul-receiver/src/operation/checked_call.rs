@@ -80,9 +80,10 @@ impl CheckedCall {
         Ok(OperationResult::Ready(response.unwrap_or_default()))
     }
 
-    pub(super) fn run_on_stream(mut self) -> OperationResult {
-        // A request that a relay repeats can be cancelled before it has found its task.
-        if let (Some(session), Some(task)) = (&self.exchange.session, self.chosen.as_ref().filter(|_| self.is_repeated))
+    pub(super) async fn run_on_stream(mut self) -> OperationResult {
+        // A request that a relay repeats has a task from the start, which its cancellation cancels.
+        if let (Some(session), Some(task)) = (&self.exchange.session, &self.chosen)
+            && self.has_created(task).await
         {
             session.register_creation(&self.exchange.id, task.clone());
         }

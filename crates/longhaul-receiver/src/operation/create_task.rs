@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_engine::{EngineError, NewCall, audit};
 use longhaul_store::{CreateResult, Snapshot, StoreError};
-use longhaul_task::{Retention, Task, TaskId, TransitionError};
+use longhaul_task::{Retention, Task, TaskId, TaskKey, TransitionError};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{CallMode, TaskView, Ttl, refusal as wire_refusal};
 
@@ -123,7 +123,7 @@ impl CheckedCall {
     async fn answer_used_id(&self, task: &Task, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let exchange = &self.exchange;
         match (&exchange.session, stream, self.mode) {
-            (Some(session), Some(stream), CallMode::TaskThenResult) if self.has_created(task).await => {
+            (Some(session), Some(stream), CallMode::TaskThenResult) if self.has_created(&task.key).await => {
                 let cancel_requested = session.make_uncancellable(&exchange.id);
                 // The announcement may have been lost with the first server.
                 call_answer::announce(exchange, &task.key, &stream).await;
@@ -143,10 +143,10 @@ impl CheckedCall {
     }
 
     /// Whether a relay repeats this request, and its first copy has created the task. Another request can have the same ID.
-    async fn has_created(&self, task: &Task) -> bool {
+    pub(super) async fn has_created(&self, task: &TaskKey) -> bool {
         let Some(request) = self.idempotency.as_deref().filter(|_| self.is_repeated) else { return false };
         let created = self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await;
-        matches!(created, Ok(Some(found)) if found.task.key == task.key)
+        matches!(created, Ok(Some(found)) if found.task.key == *task)
     }
 
     /// The response to a repeated request: the task that the first request created, as it is now.
