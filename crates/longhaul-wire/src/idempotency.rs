@@ -46,14 +46,21 @@ impl<'a> CallTool<'a> {
             }
             (in_meta, in_header) => in_meta.or(in_header),
         };
-        match key.as_deref() {
-            Some("") => Err(wrong("it is empty")),
-            Some(key) if key.len() > IDEMPOTENCY_KEY_BYTES_MAX => {
-                Err(wrong(&format!("it has {} bytes; at most {IDEMPOTENCY_KEY_BYTES_MAX} are allowed", key.len())))
-            }
-            Some(key) if key.chars().any(char::is_control) => Err(wrong("it has control characters")),
-            _ => Ok(key),
+        key.as_deref().map(check).transpose()?;
+        Ok(key)
+    }
+}
+
+/// Refuses a key that cannot be stored.
+pub(crate) fn check(key: &str) -> Result<(), RpcError> {
+    let wrong = refusal::bad_idempotency_key;
+    match key {
+        "" => Err(wrong("it is empty")),
+        _ if key.len() > IDEMPOTENCY_KEY_BYTES_MAX => {
+            Err(wrong(&format!("it has {} bytes; at most {IDEMPOTENCY_KEY_BYTES_MAX} are allowed", key.len())))
         }
+        _ if key.chars().any(char::is_control) => Err(wrong("it has control characters")),
+        _ => Ok(()),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::jsonrpc::{RequestId, RpcError};
 use crate::meta::{StatelessMeta, is_repeated, session_idempotency_key, session_relayed_ms};
 use crate::params::{RequestParams, optional_string, required_string};
 use crate::subscription::SubscriptionFilter;
-use crate::{Generation, InputResponses, LogLevel, Peer, Revision, text};
+use crate::{Generation, InputResponses, LogLevel, Peer, Revision, idempotency, text};
 
 /// A request of a client whose parameters have been read. [`route`](crate::route()) makes it.
 #[derive(Debug)]
@@ -177,7 +177,8 @@ pub struct RelayMark<'a> {
 impl<'a> RelayMark<'a> {
     fn read(meta: Option<&'a RawValue>) -> Option<Self> {
         session_relayed_ms(meta)?;
-        let key = text::string(session_idempotency_key(meta)?)?;
+        // A relay adds valid keys only.
+        let key = text::string(session_idempotency_key(meta)?).filter(|key| idempotency::check(key).is_ok())?;
         Some(Self { key, is_repeated: is_repeated(meta) })
     }
 }
@@ -309,5 +310,22 @@ impl<'a> UpdateTask<'a> {
         let responses =
             params.input_responses.ok_or_else(|| RpcError::invalid_params("`inputResponses` is missing"))?;
         Ok(Self { task_id: params.required_task_id()?, input_responses: InputResponses::parse(responses)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_with_a_key_that_cannot_be_stored_is_no_mark() {
+        let has_mark = |key: &str| {
+            let meta = serde_json::json!({ "longhaul/idempotency-key": key, "longhaul/relayed": 1 }).to_string();
+            RelayMark::read(text::raw(&meta)).is_some()
+        };
+        assert!(has_mark(&"k".repeat(255)));
+        for key in [&*"k".repeat(256), "", "a\u{1f}b"] {
+            assert!(!has_mark(key), "{key:?}");
+        }
     }
 }
