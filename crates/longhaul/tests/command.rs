@@ -10,6 +10,7 @@ use longhaul::testing::run;
 use longhaul::{Ctx, Failure, NoArgs, Tool};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
 
 fn tool<F, Fut>(handler: F) -> Tool
 where
@@ -23,11 +24,20 @@ fn sh(script: &str) -> Command {
     Command::new("sh").args(["-c", script])
 }
 
-/// A pipe that ends when the last process that has opened it for writing has ended.
-fn fifo(directory: &Path) -> std::path::PathBuf {
-    let path = directory.join("fifo");
+/// A script whose first command keeps a named pipe open in the shell and its children, and the end of the pipe that
+/// reads. The end is opened before the script starts: neither side has to wait for the other to open it.
+fn script_with_pipe(directory: &Path, script: &str) -> (String, pipe::Receiver) {
+    let path = directory.join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    path
+    let receiver = pipe::OpenOptions::new().open_receiver(&path).unwrap();
+    (format!("exec 3>'{}'; {script}", path.display()), receiver)
+}
+
+/// Waits until no process has the pipe open. A process that was not ended writes to it before it ends by itself.
+async fn assert_no_process_is_left(mut pipe: pipe::Receiver) {
+    let mut written = String::new();
+    pipe.read_to_string(&mut written).await.unwrap();
+    assert_eq!(written, "");
 }
 
 #[tokio::test]
@@ -74,36 +84,29 @@ async fn lines_come_as_they_are_written_and_a_discarded_one_is_not_in_the_output
 #[tokio::test]
 async fn a_group_that_ignores_sigterm_is_killed_when_its_time_is_over() {
     let directory = tempfile::tempdir().unwrap();
-    let fifo = fifo(directory.path());
-    let script = format!("trap '' TERM; sleep 1000 >'{}' & echo stuck >&2; wait; sleep 1000", fifo.display());
+    let script = "trap '' TERM; (sleep 60; echo left >&3) & echo stuck >&2; wait; sleep 60";
+    let (script, pipe) = script_with_pipe(directory.path(), script);
     let handler = move |ctx: Ctx| {
-        let command = sh(&script).time_limit(Duration::from_millis(300)).grace(Duration::from_millis(100));
+        let command = sh(&script).time_limit(Duration::from_secs(1)).grace(Duration::from_millis(100));
         async move { command.output(&ctx).await?.text() }
     };
     let mut run = run(tool(handler), json!({})).await;
-    run.start().await;
-    let mut fifo = tokio::fs::File::open(&fifo).await.unwrap();
     let error = run.result().await.error().unwrap();
-    assert_eq!(error, "the command was ended because it ran for longer than 0.3 s:\nstuck");
-    fifo.read_to_end(&mut Vec::new()).await.unwrap();
+    assert_eq!(error, "the command was ended because it ran for longer than 1 s:\nstuck");
+    assert_no_process_is_left(pipe).await;
 }
 
 #[tokio::test]
 async fn what_a_command_leaves_in_the_background_ends_with_it() {
     let directory = tempfile::tempdir().unwrap();
-    let fifo = fifo(directory.path());
-    let script = format!("sleep 1000 >'{}' & echo done", fifo.display());
-    let mut reader = tokio::spawn(async move {
-        let mut fifo = tokio::fs::File::open(fifo).await.unwrap();
-        fifo.read_to_end(&mut Vec::new()).await.unwrap();
-    });
+    let (script, pipe) = script_with_pipe(directory.path(), "(sleep 60; echo left >&3) & echo done");
     let handler = move |ctx: Ctx| {
         let command = sh(&script);
         async move { command.output(&ctx).await?.text() }
     };
     let mut run = run(tool(handler), json!({})).await;
     assert_eq!(run.result().await.text().unwrap(), "done\n");
-    (&mut reader).await.unwrap();
+    assert_no_process_is_left(pipe).await;
 }
 
 #[tokio::test]
