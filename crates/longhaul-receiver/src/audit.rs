@@ -22,7 +22,7 @@ pub(crate) fn refused(owner: &Owner, generation: Generation, request: &Request<'
     if !is_wanted() {
         return;
     }
-    let names = request.params.and_then(|params| serde_json::from_str::<Names>(params.get()).ok());
+    let names = request.params.raw().and_then(|params| serde_json::from_str::<Names>(params.get()).ok());
     let Names { task, name } = names.unwrap_or_default();
     let task = TaskId::parse(&task).ok();
     let refusal = AuditRefusal {

@@ -134,7 +134,7 @@ pub(crate) fn handshake(
     request: &jsonrpc::Request<'_>,
 ) -> Result<(Peer, String), RpcError> {
     receiver.rates.admit(&caller.owner, RequestKind::Other)?;
-    let asked = Initialize::parse(request.params)?;
+    let asked = Initialize::parse(request.params.raw())?;
     tracing::debug!(client = %asked.client_name, version = %asked.client_version, "a client opens a session");
     let options = &receiver.options;
     let offer = initialize::Offer {

@@ -111,6 +111,7 @@ pub use headers::{HeaderValue, Headers};
 pub use icon::{Icon, IconTheme};
 pub use logging::{LogLevel, LogMessage};
 pub use notice::ClientNotification;
+pub use params::Params;
 pub use peer::Peer;
 pub use related::RelatedTask;
 pub use request::{
@@ -119,6 +120,7 @@ pub use request::{
 pub use revision::Revision;
 pub use route::{Context, is_stateless, route};
 pub use server_info::{ReplyTo, ServerInfo};
+pub use text::ObjectMembers;
 pub use update::InputResponses;
 pub use view::TaskView;
 

@@ -24,7 +24,7 @@ pub enum ClientNotification<'a> {
 
 impl<'a> ClientNotification<'a> {
     pub fn read(notification: &Notification<'a>) -> Self {
-        let params = notification.params;
+        let params = notification.params.raw();
         let notice = match &*notification.method {
             "notifications/initialized" => Some(Self::Initialized),
             "notifications/cancelled" => CancelledRequest::parse(params).map(Self::Cancelled),

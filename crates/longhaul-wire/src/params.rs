@@ -1,20 +1,62 @@
-//! Parameters of requests: found in one pass, read one by one by the operation that needs them.
+//! Parameters of requests: found by the pass that reads the message, read one by one by the operation that needs them.
 
 use std::borrow::Cow;
 
 use longhaul_task::TaskId;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{RpcError, object_fault};
-use crate::{refusal, text};
+use crate::refusal;
+use crate::text::{self, ObjectMembers};
+
+/// The parameters of a message.
+#[derive(Debug)]
+pub struct Params<'a> {
+    message: &'a str,
+    found: Result<RequestParams<'a>, String>,
+}
+
+impl<'a> Params<'a> {
+    pub(crate) fn new(message: &'a str, found: Result<RequestParams<'a>, String>) -> Self {
+        Self { message, found }
+    }
+
+    /// The object as text, if the message has parameters. This reads the message again: it is meant for the messages
+    /// whose parameters have other names than those of operations.
+    pub fn raw(&self) -> Option<&'a RawValue> {
+        #[derive(Deserialize)]
+        struct ParamsMember<'a> {
+            #[serde(borrow)]
+            params: Option<&'a RawValue>,
+        }
+        serde_json::from_str::<ParamsMember<'a>>(self.message).ok()?.params
+    }
+
+    /// The parameters of a stateless request. Unreadable ones make the whole request malformed: HTTP status 400.
+    pub(crate) fn of_stateless(&self) -> Result<&RequestParams<'a>, RpcError> {
+        self.found.as_ref().map_err(|error| RpcError::malformed_params(error.clone()))
+    }
+
+    /// The parameters of a request in a session. Published clients send `null` for a parameter that they leave out, so
+    /// `null` counts as absent there.
+    pub(crate) fn of_session(&self) -> Result<RequestParams<'a>, RpcError> {
+        let mut params = self.found.clone().map_err(RpcError::invalid_params)?;
+        let RequestParams { name, arguments, uri, task, task_id, level, context, .. } = &mut params;
+        for param in [name, arguments, uri, task, task_id, level, context] {
+            param.take_if(|value| value.get() == "null");
+        }
+        Ok(params)
+    }
+}
 
 /// Every parameter that some operation reads, not read yet. All other parameters are ignored.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RequestParams<'a> {
-    #[serde(rename = "_meta", borrow, default, deserialize_with = "text::present")]
-    pub(crate) meta: Option<&'a RawValue>,
+    #[serde(rename = "_meta", borrow, default, deserialize_with = "meta")]
+    pub(crate) meta: Option<ObjectMembers<'a>>,
     /// Of `tools/call` and `prompts/get`.
     #[serde(borrow, default, deserialize_with = "text::present")]
     pub(crate) name: Option<&'a RawValue>,
@@ -57,23 +99,7 @@ pub(crate) struct RequestParams<'a> {
 }
 
 impl<'a> RequestParams<'a> {
-    /// The parameters of a stateless request. Unreadable ones make the whole request malformed: HTTP status 400.
-    pub(crate) fn of_stateless(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
-        Self::find(params).map_err(RpcError::malformed_params)
-    }
-
-    /// The parameters of a request in a session. Published clients send `null` for a parameter that they leave out, so
-    /// `null` counts as absent there.
-    pub(crate) fn of_session(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
-        let mut params = Self::find(params).map_err(RpcError::invalid_params)?;
-        let Self { meta, name, arguments, uri, task, task_id, level, context, .. } = &mut params;
-        for param in [meta, name, arguments, uri, task, task_id, level, context] {
-            param.take_if(|value| value.get() == "null");
-        }
-        Ok(params)
-    }
-
-    fn find(params: Option<&'a RawValue>) -> Result<Self, String> {
+    pub(crate) fn find(params: Option<&'a RawValue>) -> Result<Self, String> {
         match params {
             None => Ok(Self::default()),
             Some(raw) => serde_json::from_str(raw.get())
@@ -105,6 +131,12 @@ impl<'a> RequestParams<'a> {
             Err(RpcError::invalid_params("`arguments` must be an object"))
         }
     }
+}
+
+/// `null` counts as absent.
+fn meta<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ObjectMembers<'de>>, D::Error> {
+    let rule = || format!("`_meta` must be an object of at most {} members", ObjectMembers::MEMBERS_MAX);
+    Option::deserialize(from).map_err(|_| D::Error::custom(rule()))
 }
 
 pub(crate) fn required_string<'a>(name: &str, value: Option<&'a RawValue>) -> Result<Cow<'a, str>, RpcError> {

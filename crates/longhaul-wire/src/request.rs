@@ -10,6 +10,7 @@ use crate::jsonrpc::{RequestId, RpcError};
 use crate::meta::{StatelessMeta, is_repeated, session_idempotency_key, session_relayed_ms};
 use crate::params::{RequestParams, optional_string, required_string};
 use crate::subscription::SubscriptionFilter;
+use crate::text::ObjectMembers;
 use crate::{Generation, InputResponses, LogLevel, Peer, Revision, idempotency, text};
 
 /// A request of a client whose parameters have been read. [`route`](crate::route()) makes it.
@@ -158,9 +159,9 @@ impl<'a> CallTool<'a> {
             input_responses: None,
             request_state: None,
             task,
-            idempotency_key: session_idempotency_key(params.meta),
-            is_repeated: is_repeated(params.meta),
-            relayed_ms: session_relayed_ms(params.meta),
+            idempotency_key: session_idempotency_key(params.meta.as_ref()),
+            is_repeated: is_repeated(params.meta.as_ref()),
+            relayed_ms: session_relayed_ms(params.meta.as_ref()),
         })
     }
 }
@@ -175,7 +176,7 @@ pub struct RelayMark<'a> {
 }
 
 impl<'a> RelayMark<'a> {
-    fn read(meta: Option<&'a RawValue>) -> Option<Self> {
+    fn read(meta: Option<&ObjectMembers<'a>>) -> Option<Self> {
         session_relayed_ms(meta)?;
         // A relay adds valid keys only.
         let key = text::string(session_idempotency_key(meta)?).filter(|key| idempotency::check(key).is_ok())?;
@@ -206,7 +207,7 @@ impl<'a> GetPrompt<'a> {
     ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
         let name = required_string("name", params.name)?;
-        let relay = RelayMark::read(params.meta);
+        let relay = RelayMark::read(params.meta.as_ref());
         Ok(Self { name, arguments: params.arguments()?, input_responses, request_state, task, relay })
     }
 
@@ -240,7 +241,7 @@ impl<'a> ReadResource<'a> {
         task: Option<TaskRequest>,
     ) -> Result<Self, RpcError> {
         let (input_responses, request_state) = answers(params, revision)?;
-        let relay = RelayMark::read(params.meta);
+        let relay = RelayMark::read(params.meta.as_ref());
         Ok(Self { uri: params.required_uri()?, input_responses, request_state, task, relay })
     }
 
@@ -321,7 +322,7 @@ mod tests {
     fn a_mark_with_a_key_that_cannot_be_stored_is_no_mark() {
         let has_mark = |key: &str| {
             let meta = serde_json::json!({ "longhaul/idempotency-key": key, "longhaul/relayed": 1 }).to_string();
-            RelayMark::read(text::raw(&meta)).is_some()
+            RelayMark::read(Some(&serde_json::from_str(&meta).unwrap())).is_some()
         };
         assert!(has_mark(&"k".repeat(255)));
         for key in [&*"k".repeat(256), "", "a\u{1f}b"] {

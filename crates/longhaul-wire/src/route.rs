@@ -14,9 +14,6 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::completion::Complete;
 use crate::headers::{self, HeaderValue, Headers};
 use crate::jsonrpc::{self, Message, RpcError};
@@ -24,6 +21,7 @@ use crate::meta::{StatelessMeta, VERSION_KEY, session_progress_token};
 use crate::params::{RequestParams, required_string};
 use crate::request::{CallTool, GetPrompt, Operation, ReadResource, RoutedRequest, TaskRequest, UpdateTask};
 use crate::subscription::SubscriptionFilter;
+use crate::text::ObjectMembers;
 use crate::{Capability, Generation, LogLevel, Peer, Revision, refusal, text};
 
 /// Whether a message belongs to the stateless era: its version header names a stateless revision, or it is a request
@@ -43,11 +41,6 @@ use crate::{Capability, Generation, LogLevel, Peer, Revision, refusal, text};
 /// assert!(is_stateless(b"", Some(&headers as &dyn Headers)));
 /// ```
 pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
-    #[derive(Deserialize)]
-    struct MetaParam<'a> {
-        #[serde(rename = "_meta", borrow, default)]
-        meta: Option<&'a RawValue>,
-    }
     let names_stateless_revision =
         |header| Revision::STATELESS.iter().any(|revision| header == HeaderValue::Once(revision.as_str().as_bytes()));
     if headers.is_some_and(|headers| names_stateless_revision(headers.value(headers::VERSION))) {
@@ -58,8 +51,14 @@ pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
         return false;
     }
     let Ok(Message::Request(request)) = jsonrpc::parse(body) else { return false };
-    let params = request.params.and_then(|params| serde_json::from_str::<MetaParam<'_>>(params.get()).ok());
-    params.and_then(|params| params.meta).is_some_and(|meta| text::member(meta, VERSION_KEY).is_some())
+    match request.params.of_stateless() {
+        Ok(params) => params.meta.as_ref().is_some_and(|meta| meta.get(VERSION_KEY).is_some()),
+        // The era of the request decides in which form the error is sent.
+        Err(_) => {
+            let meta = request.params.raw().and_then(|params| text::member(params, "_meta"));
+            meta.is_some_and(|meta| text::member(meta, VERSION_KEY).is_some())
+        }
+    }
 }
 
 /// Where a request arrived.
@@ -89,15 +88,16 @@ fn route_stateless<'a>(
     request: &jsonrpc::Request<'a>,
     headers: Option<&dyn Headers>,
 ) -> Result<RoutedRequest<'a>, RpcError> {
-    let params = RequestParams::of_stateless(request.params)?;
-    let meta =
-        StatelessMeta::parse(params.meta).map_err(|error| match (&*request.method, foreign_version(params.meta)) {
+    let params = request.params.of_stateless()?;
+    let meta = StatelessMeta::parse(params.meta.as_ref()).map_err(|error| {
+        match (&*request.method, foreign_version(params.meta.as_ref())) {
             // A client that tries to open a session shows this error to its user, so the error lists the supported versions.
             ("initialize", _) => unsupported_version(&handshake_version(request)),
             // Another version may have other rules for `_meta`.
             (_, Some(version)) => unsupported_version(&version),
             (_, None) => error,
-        })?;
+        }
+    })?;
     if let Some(headers) = headers {
         headers::check_version(headers, &meta.protocol_version)?;
     }
@@ -132,14 +132,14 @@ fn route_stateless<'a>(
     }
     let operation = match &*request.method {
         "tasks/get" => Operation::GetTask(params.required_task_id()?),
-        "tools/call" => Operation::CallTool(CallTool::of_stateless(&params, &meta)?),
-        "tasks/update" => Operation::UpdateTask(UpdateTask::parse(&params)?),
+        "tools/call" => Operation::CallTool(CallTool::of_stateless(params, &meta)?),
+        "tasks/update" => Operation::UpdateTask(UpdateTask::parse(params)?),
         "tasks/cancel" => Operation::CancelTask(params.required_task_id()?),
         "subscriptions/listen" => {
             Operation::Subscribe(SubscriptionFilter::parse(params.notifications, meta.capabilities)?)
         }
         "server/discover" => Operation::Discover,
-        other => match shared_operation(other, &params, revision, None)? {
+        other => match shared_operation(other, params, revision, None)? {
             Some(operation) => operation,
             None => return Err(refusal::unknown_method(other)),
         },
@@ -166,8 +166,8 @@ fn route_in_session<'a>(
     last_marker: Option<Generation>,
     is_restored: bool,
 ) -> Result<RoutedRequest<'a>, RpcError> {
-    let params = RequestParams::of_session(request.params)?;
-    let progress_token = session_progress_token(params.meta)?;
+    let params = request.params.of_session()?;
+    let progress_token = session_progress_token(params.meta.as_ref())?;
     let has_tasks = peer.revision.has_tasks();
     let (creator, asks) = asked_task(&request.method, &params, has_tasks)?.unzip();
     let operation = match &*request.method {
@@ -189,7 +189,7 @@ fn route_in_session<'a>(
     };
     let names_task = || {
         let key = Generation::Sep1686.related_task_key().unwrap_or_default();
-        params.meta.is_some_and(|meta| text::member(meta, key).is_some())
+        params.meta.as_ref().is_some_and(|meta| meta.get(key).is_some())
     };
     let marker = match &*request.method {
         "tasks/get" | "tasks/result" | "tasks/cancel" if names_task() => Some(Generation::Sep1686),
@@ -232,7 +232,7 @@ fn asked_task(
     let task = params.task.filter(|_| has_tasks);
     let generations = [Generation::Core2025, Generation::Sep1686, Generation::Lesson];
     for generation in generations.into_iter().filter(|generation| generation.augments(method)) {
-        if let Some(request) = generation.task_request(task, params.meta)? {
+        if let Some(request) = generation.task_request(task, params.meta.as_ref())? {
             return Ok(Some((generation, request)));
         }
     }
@@ -277,8 +277,8 @@ pub fn generation_of(revision: Revision) -> Generation {
 }
 
 /// The version that a stateless request names, if it is not spoken.
-fn foreign_version(meta: Option<&RawValue>) -> Option<Cow<'_, str>> {
-    let version = text::string(text::member(meta?, VERSION_KEY)?)?;
+fn foreign_version<'a>(meta: Option<&ObjectMembers<'a>>) -> Option<Cow<'a, str>> {
+    let version = text::string(meta?.get(VERSION_KEY)?)?;
     let is_spoken = Revision::parse(&version).is_some_and(Revision::is_stateless);
     (!is_spoken).then_some(version)
 }
@@ -288,7 +288,7 @@ fn unsupported_version(requested: &str) -> RpcError {
 }
 
 fn handshake_version<'a>(request: &jsonrpc::Request<'a>) -> Cow<'a, str> {
-    let version = request.params.and_then(|params| text::member(params, "protocolVersion"));
+    let version = request.params.raw().and_then(|params| text::member(params, "protocolVersion"));
     version.and_then(text::string).unwrap_or_default()
 }
 

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::marker::PhantomData;
 
 use jiff::fmt::temporal::DateTimePrinter;
 use longhaul_task::{TaskError, Timestamp};
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -178,16 +180,52 @@ pub(crate) fn empty_object() -> &'static RawValue {
 }
 
 /// For a field that tells "absent" from `null`: serde would make both `None`.
-pub(crate) fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(from).map(Some)
+pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+/// A struct that is read from an object. The derived reader of the struct alone would accept an array, too.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        from.deserialize_map(ObjectVisitor(PhantomData)).map(Object)
+    }
 }
 
 /// The members of an object, in their order.
-pub(crate) struct ObjectMembers<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+#[derive(Debug, Clone)]
+pub struct ObjectMembers<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl ObjectMembers<'_> {
     /// How many members are read before the object is refused.
     pub(crate) const MEMBERS_MAX: usize = 1_024;
+}
+
+impl<'a> ObjectMembers<'a> {
+    /// The value of every member with this name, in their order.
+    pub(crate) fn values(&self, name: &str) -> impl DoubleEndedIterator<Item = &'a RawValue> {
+        self.0.iter().filter(move |member| member.0 == name).map(|(_, value)| *value)
+    }
+
+    /// The value of the last member with this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.values(name).next_back()
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::{CallMode, TaskWire, end_message, tool_error, write_page};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::project::{self, TaskFields};
+use crate::text::ObjectMembers;
 use crate::tool::{TaskSupport, ToolDeclaration};
 use crate::{CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, refusal, text};
 
@@ -21,7 +22,11 @@ impl TaskWire for Core2025 {
         "core2025"
     }
 
-    fn task_request(&self, task: Option<&RawValue>, _: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
+    fn task_request(
+        &self,
+        task: Option<&RawValue>,
+        _: Option<&ObjectMembers<'_>>,
+    ) -> Result<Option<TaskRequest>, RpcError> {
         let Some(task) = task else { return Ok(None) };
         if !text::is_object(task) {
             return Err(RpcError::invalid_params("`task` must be an object"));

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{CallMode, TaskWire, end_message, tool_error, write_page};
 use crate::jsonrpc::{self, RequestId, RpcError};
+use crate::text::ObjectMembers;
 use crate::tool::{TaskSupport, ToolDeclaration};
 use crate::{CallTool, Peer, ReplyTo, TaskRequest, TaskView, project, refusal, text};
 
@@ -18,8 +19,12 @@ impl TaskWire for Lesson {
     }
 
     /// As in SEP-1686, a malformed flag is an error only if the request would become a task.
-    fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
-        let Some(task) = meta.and_then(|meta| text::member(meta, "task")) else { return Ok(None) };
+    fn task_request(
+        &self,
+        _: Option<&RawValue>,
+        meta: Option<&ObjectMembers<'_>>,
+    ) -> Result<Option<TaskRequest>, RpcError> {
+        let Some(task) = meta.and_then(|meta| meta.get("task")) else { return Ok(None) };
         Ok(match (read_flag(task, "required"), read_flag(task, "optional")) {
             (Err(error), _) | (_, Err(error)) => Some(TaskRequest::with_error(error)),
             (Ok(true), _) => Some(TaskRequest::default()),

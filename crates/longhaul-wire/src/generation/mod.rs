@@ -16,6 +16,7 @@ use longhaul_task::{Outcome, Phase, Progress};
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{RequestId, RpcError};
+use crate::text::ObjectMembers;
 use crate::tool::ToolDeclaration;
 use crate::{
     CallTool, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, call_result, jsonrpc, project, refusal, text,
@@ -78,7 +79,7 @@ pub trait TaskWire: fmt::Debug + Sync + 'static {
     fn task_request(
         &self,
         _task: Option<&RawValue>,
-        _meta: Option<&RawValue>,
+        _meta: Option<&ObjectMembers<'_>>,
     ) -> Result<Option<TaskRequest>, RpcError> {
         Ok(None)
     }

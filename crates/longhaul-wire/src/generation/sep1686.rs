@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::{CallMode, TaskWire, end, write_page};
 use crate::jsonrpc::{self, RequestId, RpcError};
 use crate::related::write_meta;
+use crate::text::ObjectMembers;
 use crate::tool::{TaskSupport, ToolDeclaration};
 use crate::{CallTool, Generation, Peer, RelatedTask, ReplyTo, TaskRequest, TaskView, Ttl, project, refusal, text};
 
@@ -22,8 +23,12 @@ impl TaskWire for Sep1686 {
     }
 
     /// A malformed key is an error only if the request would become a task. Otherwise the document has it ignored.
-    fn task_request(&self, _: Option<&RawValue>, meta: Option<&RawValue>) -> Result<Option<TaskRequest>, RpcError> {
-        let task = meta.and_then(|meta| text::member(meta, TASK));
+    fn task_request(
+        &self,
+        _: Option<&RawValue>,
+        meta: Option<&ObjectMembers<'_>>,
+    ) -> Result<Option<TaskRequest>, RpcError> {
+        let task = meta.and_then(|meta| meta.get(TASK));
         Ok(task.map(|task| read_task(task).unwrap_or_else(TaskRequest::with_error)))
     }
 

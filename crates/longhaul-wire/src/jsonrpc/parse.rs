@@ -7,12 +7,13 @@ use serde_json::value::RawValue;
 
 use super::error::object_fault;
 use super::{ID_BYTES_MAX, RequestId, RpcError};
-use crate::text;
+use crate::params::{Params, RequestParams};
+use crate::text::{self, Object};
 
 /// How deep a message may nest. Readers commonly stop at 128; what we build around a caller's value must still pass.
 pub const DEPTH_MAX: usize = 100;
 
-/// One message, borrowed from the bytes it came in. Parameters and results are not read yet.
+/// One message, borrowed from the bytes it came in.
 #[derive(Debug)]
 pub enum Message<'a> {
     Request(Request<'a>),
@@ -25,16 +26,14 @@ pub enum Message<'a> {
 pub struct Request<'a> {
     pub id: RequestId,
     pub method: Cow<'a, str>,
-    /// An object, if there is one.
-    pub params: Option<&'a RawValue>,
+    pub params: Params<'a>,
 }
 
 /// A message that wants no answer.
 #[derive(Debug)]
 pub struct Notification<'a> {
     pub method: Cow<'a, str>,
-    /// An object, if there is one.
-    pub params: Option<&'a RawValue>,
+    pub params: Params<'a>,
 }
 
 /// The answer to a request of the server.
@@ -57,15 +56,16 @@ pub struct InvalidMessage {
 
 /// Every member that a message may have, not checked yet, so that the ID is known when a check fails.
 #[derive(Deserialize)]
-struct Envelope<'a> {
+#[serde(bound(deserialize = "P: Deserialize<'de>"))]
+struct Envelope<'a, P> {
     #[serde(borrow, default, deserialize_with = "text::present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "text::present")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "text::present")]
     method: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "text::present")]
-    params: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "text::present")]
+    params: Option<P>,
     #[serde(borrow, default, deserialize_with = "text::present")]
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "text::present")]
@@ -83,8 +83,13 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, InvalidMessage> {
             Err(error) => RpcError::parse(&error.to_string()),
         }));
     }
+    // One pass finds everything that most messages need, and a second one what is wrong with the others.
+    if let Ok(mut envelope) = serde_json::from_str::<Envelope<'_, Object<RequestParams<'_>>>>(json) {
+        let params = envelope.params.take().map(|Object(params)| params).unwrap_or_default();
+        return envelope.judge(json, Ok(Params::new(json, Ok(params))));
+    }
     let is_object = json.trim_start().starts_with('{');
-    let envelope: Envelope<'_> = serde_json::from_str(json).map_err(|error| {
+    let envelope: Envelope<'_, &RawValue> = serde_json::from_str(json).map_err(|error| {
         without_id(match error.classify() {
             // The same member twice; or no object at all, for which the reader's own message is unclear.
             Category::Data if is_object => RpcError::invalid_request(&object_fault(&error)),
@@ -92,15 +97,28 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, InvalidMessage> {
             Category::Syntax | Category::Eof | Category::Io => RpcError::parse(&error.to_string()),
         })
     })?;
-    let id = envelope.id.and_then(RequestId::parse);
-    // The ID of a response was chosen by the server. In an error, the client would take it for one of its own requests.
-    let is_response = envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some());
-    let error_id = if is_response { None } else { id.clone() };
-    envelope.judge(json, id).map_err(|error| InvalidMessage { id: error_id, error })
+    let params = match envelope.params {
+        Some(params) if !text::is_object(params) => Err(RpcError::malformed_params("`params` must be an object")),
+        params => Ok(Params::new(json, RequestParams::find(params))),
+    };
+    envelope.judge(json, params)
 }
 
-impl<'a> Envelope<'a> {
-    fn judge(self, json: &str, id: Option<RequestId>) -> Result<Message<'a>, RpcError> {
+impl<'a, P> Envelope<'a, P> {
+    fn judge(self, json: &str, params: Result<Params<'a>, RpcError>) -> Result<Message<'a>, InvalidMessage> {
+        let id = self.id.and_then(RequestId::parse);
+        // The ID of a response was chosen by the server. In an error, the client would take it for one of its own requests.
+        let is_response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+        let error_id = if is_response { None } else { id.clone() };
+        self.message(json, id, params).map_err(|error| InvalidMessage { id: error_id, error })
+    }
+
+    fn message(
+        self,
+        json: &str,
+        id: Option<RequestId>,
+        params: Result<Params<'a>, RpcError>,
+    ) -> Result<Message<'a>, RpcError> {
         if text::depth(json, DEPTH_MAX) > DEPTH_MAX {
             return Err(RpcError::invalid_request(&format!("the message nests deeper than {DEPTH_MAX} levels")));
         }
@@ -121,10 +139,7 @@ impl<'a> Envelope<'a> {
                 "`id` must be a string or an integer of at most {ID_BYTES_MAX} bytes"
             )));
         }
-        if self.params.is_some_and(|params| !text::is_object(params)) {
-            return Err(RpcError::malformed_params("`params` must be an object"));
-        }
-        let params = self.params;
+        let params = params?;
         Ok(match id {
             Some(id) => Message::Request(Request { id, method, params }),
             None => Message::Notification(Notification { method, params }),

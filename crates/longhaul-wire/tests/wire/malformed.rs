@@ -1,6 +1,7 @@
 //! What is no message is refused with the right code, the right status, and the ID where it could be read.
 
 use longhaul_wire::jsonrpc::{self, DEPTH_MAX, ID_BYTES_MAX, Message, RequestId};
+use longhaul_wire::{Capabilities, Context, Peer, Revision, is_stateless, route};
 
 use crate::common::*;
 
@@ -125,7 +126,7 @@ fn notifications_and_responses_are_told_apart() {
     let Message::Notification(told) = parsed(r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1}}"#) else {
         panic!()
     };
-    assert_eq!((&*told.method, told.params.unwrap().get()), ("notifications/x", r#"{"a":1}"#));
+    assert_eq!((&*told.method, told.params.raw().unwrap().get()), ("notifications/x", r#"{"a":1}"#));
     let Message::Response(answer) = parsed(r#"{"jsonrpc":"2.0","id":4,"result":{"a":1}}"#) else { panic!() };
     assert_eq!((answer.id, answer.outcome.unwrap().get()), (Some(4.into()), r#"{"a":1}"#));
     let Message::Response(answer) =
@@ -142,4 +143,35 @@ fn the_error_for_a_repeated_member_names_it_and_no_position() {
     let repeated = r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#;
     let error = jsonrpc::parse(repeated.as_bytes()).unwrap_err().error;
     assert_eq!(error.message, "Invalid request: `id` occurs twice");
+}
+
+#[test]
+fn parameters_that_cannot_be_read_are_named_in_both_eras() {
+    const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    let peer = Peer { revision: Revision::V2025_11_25, capabilities: Capabilities::default() };
+    let eras = [Context::Stateless { headers: None }, Context::Session { peer, last_marker: None, is_restored: false }];
+    for (params, fault) in [
+        (format!(r#"{{"name":"a","name":"b","_meta":{{{VERSION}}}}}"#), "`name` occurs twice"),
+        (format!(r#"{{"_meta":{{}},"_meta":{{{VERSION}}}}}"#), "`_meta` occurs twice"),
+        (r#"{"_meta":5}"#.to_owned(), "`_meta` must be an object of at most 1024 members"),
+        (r#"{"_meta":[{}]}"#.to_owned(), "`_meta` must be an object of at most 1024 members"),
+    ] {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        for era in &eras {
+            let error = route(&request(&message), era).unwrap_err();
+            assert_eq!((error.code, &*error.message), (-32602, &*format!("`params` cannot be read: {fault}")));
+        }
+        assert_eq!(is_stateless(message.as_bytes(), None), params.contains(VERSION), "{params}");
+    }
+}
+
+#[test]
+fn meta_has_at_most_1024_members() {
+    let routed = |members: usize| {
+        let many: String = (3..members).map(|member| format!(r#""{member}":0,"#)).collect();
+        let message = modern("tools/list", "", "{}").replace(r#""_meta":{"#, &format!(r#""_meta":{{{many}"x":0,"#));
+        route(&request(&message), &Context::Stateless { headers: None }).map(drop)
+    };
+    routed(1_024).unwrap();
+    assert_eq!(routed(1_025).unwrap_err().code, -32602);
 }

@@ -55,8 +55,8 @@ fn the_example_of_a_creating_request_asks_for_its_task() {
         "params": { "_meta": { "modelcontextprotocol.io/task": { "taskId": ID, "keepAlive": 60_000 } } }
     });
     fits("CreatingRequest", &example);
-    let meta = raw(&example["params"]["_meta"].to_string());
-    let asks = SEP.task_request(None, Some(&meta)).unwrap().expect("a task");
+    let meta = example["params"]["_meta"].to_string();
+    let asks = SEP.task_request(None, Some(&serde_json::from_str(&meta).unwrap())).unwrap().expect("a task");
     assert_eq!((asks.id.unwrap().as_str(), asks.ttl), (ID, Ttl::MsAfterEnd(60_000)));
     // The data type "Task Metadata" is the same object.
     fits("TaskMetadata", &example["params"]["_meta"]["modelcontextprotocol.io/task"]);
@@ -93,8 +93,8 @@ fn a_malformed_request_for_a_task_is_an_invalid_parameter() {
         json!({ "taskId": "t", "keepAlive": "long" }),
         json!({ "taskId": "t", "keepAlive": -1 }),
     ] {
-        let meta = raw(&json!({ "modelcontextprotocol.io/task": task }).to_string());
-        let asked = SEP.task_request(None, Some(&meta)).unwrap().unwrap();
+        let meta = json!({ "modelcontextprotocol.io/task": task }).to_string();
+        let asked = SEP.task_request(None, Some(&serde_json::from_str(&meta).unwrap())).unwrap().unwrap();
         let refused = SEP.task_mode(&asked).unwrap_err();
         assert_eq!(refused.code, -32_602, "{task}: {refused:?}");
     }

@@ -46,7 +46,7 @@ fn read_all(bytes: &[u8]) {
         }
     }
     match jsonrpc::parse(bytes) {
-        Ok(Message::Request(request)) => drop(Initialize::parse(request.params)),
+        Ok(Message::Request(request)) => drop(Initialize::parse(request.params.raw())),
         Ok(Message::Response(response)) => {
             for kind in [QuestionKind::Elicitation, QuestionKind::Sampling, QuestionKind::Roots] {
                 let params = json(FORM);
@@ -136,7 +136,7 @@ proptest! {
         let peer = Peer::new(revision, Capabilities::from_bits(bits));
         let message = request(&7.into(), &ClientQuestion { key: "k", kind, params: &params, related, as_task_ms }, peer);
         let Ok(Message::Request(sent)) = jsonrpc::parse(message.as_bytes()) else { panic!("{message}") };
-        let sent = value(sent.params.unwrap().get());
+        let sent = value(sent.params.raw().unwrap().get());
         prop_assert_eq!(&sent["_meta"][RELATED_TASK]["taskId"], task.key.id.as_str());
         let may = as_task_ms.is_some() && peer.can_run_as_task(kind);
         prop_assert_eq!(sent.get("task").is_some(), may);
