@@ -25,15 +25,16 @@ const RESPONSE_PATIENCE_MAX: Duration = Duration::from_secs(5);
 impl Receiver {
     /// The refusal of a request whose HTTP method the endpoint does not take.
     pub fn refuse_http_method(&self, method: &str, headers: &dyn Headers) -> Option<MessageResponse> {
-        let (is_allowed, allow, why) = if route::is_stateless(b"", Some(headers)) {
-            (method == "POST", "POST", "this endpoint takes POST only")
-        } else {
-            let is_allowed = matches!(method, "GET" | "POST" | "DELETE");
-            (is_allowed, "GET, POST, DELETE", "this endpoint takes POST, GET and DELETE")
-        };
-        if is_allowed {
+        if method == "POST" {
             return None;
         }
+        let (allow, why) = if route::is_stateless(b"", Some(headers)) {
+            ("POST", "this endpoint takes POST only")
+        } else if matches!(method, "GET" | "DELETE") {
+            return None;
+        } else {
+            ("GET, POST, DELETE", "this endpoint takes POST, GET and DELETE")
+        };
         let error = RpcError::invalid_request(why).with_status(405);
         audit::turned_away(None, &error);
         Some(MessageResponse::error(None, &error, MetricsLabel::Refused).allowing(allow))

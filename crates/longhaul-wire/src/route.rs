@@ -51,14 +51,12 @@ pub fn is_stateless(body: &[u8], headers: Option<&dyn Headers>) -> bool {
         return false;
     }
     let Ok(Message::Request(request)) = jsonrpc::parse(body) else { return false };
-    match request.params.of_stateless() {
-        Ok(params) => params.meta.as_ref().is_some_and(|meta| meta.get(VERSION_KEY).is_some()),
-        // The era of the request decides in which form the error is sent.
-        Err(_) => {
-            let meta = request.params.raw().and_then(|params| text::member(params, "_meta"));
-            meta.is_some_and(|meta| text::member(meta, VERSION_KEY).is_some())
-        }
+    if let Ok(params) = request.params.of_stateless() {
+        return params.meta.as_ref().is_some_and(|meta| meta.get(VERSION_KEY).is_some());
     }
+    // The era of the request decides in which form the error is sent.
+    let meta = request.params.raw().and_then(|params| text::member(params, "_meta"));
+    meta.is_some_and(|meta| text::member(meta, VERSION_KEY).is_some())
 }
 
 /// Where a request arrived.

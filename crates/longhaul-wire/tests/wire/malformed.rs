@@ -168,7 +168,7 @@ fn parameters_that_cannot_be_read_are_named_in_both_eras() {
 #[test]
 fn meta_has_at_most_1024_members() {
     let routed = |members: usize| {
-        let many: String = (3..members).map(|member| format!(r#""{member}":0,"#)).collect();
+        let many = (3..members).map(|member| format!(r#""{member}":0,"#)).collect::<Vec<_>>().concat();
         let message = modern("tools/list", "", "{}").replace(r#""_meta":{"#, &format!(r#""_meta":{{{many}"x":0,"#));
         route(&request(&message), &Context::Stateless { headers: None }).map(drop)
     };
