@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{ID_BYTES_MAX, RequestId, RpcError, object_fault};
+use crate::jsonrpc::{ID_BYTES_MAX, RequestId, RpcError, part_fault};
 use crate::{Capabilities, LogLevel, idempotency, text};
 
 /// The key by which a stateless request names its protocol version.
@@ -49,8 +49,7 @@ impl<'a> StatelessMeta<'a> {
         if !text::is_object(meta) {
             return Err(wrong("it must be an object"));
         }
-        let members: MetaMembers<'a> =
-            serde_json::from_str(meta.get()).map_err(|error| wrong(&object_fault(&error)))?;
+        let members: MetaMembers<'a> = serde_json::from_str(meta.get()).map_err(|error| wrong(&part_fault(&error)))?;
         Ok(Self {
             protocol_version: members
                 .protocol_version

@@ -6,7 +6,7 @@ use longhaul_task::TaskId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{RpcError, object_fault};
+use crate::jsonrpc::{RpcError, part_fault};
 use crate::{refusal, text};
 
 /// Every parameter that some operation reads, not read yet. All other parameters are ignored.
@@ -77,7 +77,7 @@ impl<'a> RequestParams<'a> {
         match params {
             None => Ok(Self::default()),
             Some(raw) => serde_json::from_str(raw.get())
-                .map_err(|error| format!("`params` cannot be read: {}", object_fault(&error))),
+                .map_err(|error| format!("`params` cannot be read: {}", part_fault(&error))),
         }
     }
 
