@@ -32,21 +32,17 @@ pub(crate) fn unescape_name(text: &str) -> String {
     LAYOUT_CHARACTERS.iter().fold(text.to_owned(), unescape)
 }
 
-/// Writes to standard output. A closed pipe is not an error: a reader such as `head` closes it when it has read enough.
-fn write_stdout(text: &str) -> Result<(), CommandError> {
+/// Writes JSON, or lines of this program, to standard output as they are. A closed pipe is not an error: a reader such as `head`
+/// closes it when it has read enough.
+pub(crate) fn write_stdout_raw(text: &(impl fmt::Display + ?Sized)) -> Result<(), CommandError> {
     match writeln!(io::stdout(), "{text}") {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::Output(error)),
         _ => Ok(()),
     }
 }
 
-/// Writes JSON, or lines of this program, as they are.
-pub(crate) fn write_stdout_raw(text: impl ToString) -> Result<(), CommandError> {
-    write_stdout(&text.to_string())
-}
-
 pub(crate) fn write_stdout_line(line: fmt::Arguments<'_>) -> Result<(), CommandError> {
-    write_stdout(&escape(&line.to_string()))
+    write_stdout_raw(&escape(&line.to_string()))
 }
 
 /// Writes a line for people to standard output, with escapes for what could disturb the terminal, or returns the error from the

@@ -19,7 +19,7 @@ pub(super) fn print(
     let events = history_events(&snapshot.task, history);
     for event in &events {
         if is_json {
-            write_stdout_raw(json_object(event, contents))?;
+            write_stdout_raw(&json_object(event, contents))?;
         } else {
             let (kind, text) = sentence(event, contents);
             stdout_line!("{}  {kind:9}  {text}", when_ms(event.at));

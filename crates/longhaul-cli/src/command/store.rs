@@ -54,7 +54,7 @@ impl CheckCommand {
         let url = self.store.url()?;
         let report = url.open_read_only().await?.check().await?;
         if self.json {
-            write_stdout_raw(object(&report))?;
+            write_stdout_raw(&object(&report))?;
         } else {
             for Damage { task, problem, .. } in &report.damage {
                 let whose = task.as_ref().map(|key| format!("task {} of {}", shown_id::show(&key.id), key.owner));

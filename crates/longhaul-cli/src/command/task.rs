@@ -112,7 +112,7 @@ impl List {
         let page = store.list(&listing).await?;
         if self.json {
             for snapshot in &page.tasks {
-                write_stdout_raw(object(snapshot))?;
+                write_stdout_raw(&object(snapshot))?;
             }
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl OneTask {
     async fn get(self) -> Result<(), CommandError> {
         let snapshot = self.find(&self.store.url()?).await?;
         if self.json {
-            return write_stdout_raw(object(&snapshot));
+            return write_stdout_raw(&object(&snapshot));
         }
         let task = &snapshot.task;
         stdout_line!("task      {}", shown_id::show(&task.key.id));
@@ -204,7 +204,7 @@ impl OneTask {
             cancelled?;
         }
         if self.json {
-            write_stdout_raw(json!({ "taskId": key.id.as_str(), "status": "cancelled" }))?;
+            write_stdout_raw(&json!({ "taskId": key.id.as_str(), "status": "cancelled" }))?;
         } else {
             stdout_line!("{} is cancelled.", shown_id::show(&key.id));
         }
