@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use longhaul_store::{BackupError, OpenError, StoreError};
 
 use crate::config::ConfigError;
-use crate::output::stderr_line;
+use crate::output::{escape, stderr_line};
 
 /// The exit codes, for the help.
 pub const HELP: &str = "\
@@ -102,7 +102,9 @@ pub fn report(result: Result<(), CommandError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
-            stderr_line!("longhaul: {failed} [{}]", failed.code());
+            // An error of the config file has several lines.
+            let lines: Vec<String> = failed.to_string().lines().map(|line| escape(line).into_owned()).collect();
+            stderr_line!("longhaul: {} [{}]", lines.join("\n"), failed.code());
             ExitCode::from(failed.exit_code())
         }
     }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use longhaul_task::{NameError, TaskId};
 
+use crate::output::unescape_name;
+
 /// Between the session and the ID.
 const SEPARATOR: char = '/';
 
@@ -15,14 +17,18 @@ pub(crate) fn show(id: &TaskId) -> Cow<'_, str> {
     }
 }
 
-/// The IDs that a text can stand for: that text itself, or an ID in a session.
+/// The IDs that a text can stand for: that text itself, or an ID in a session, each also without the escapes of the output.
 pub(crate) fn parse(text: &str) -> Result<Vec<TaskId>, NameError> {
-    let mut ids = vec![TaskId::parse(text)?];
-    if let Some((session, id)) = text.split_once(SEPARATOR)
-        && let Ok(in_session) = TaskId::parse(id).and_then(|id| TaskId::in_session(session, &id))
-    {
-        ids.push(in_session);
+    let mut ids = Vec::new();
+    for text in [text, &unescape_name(text)] {
+        ids.push(TaskId::parse(text)?);
+        if let Some((session, id)) = text.split_once(SEPARATOR)
+            && let Ok(in_session) = TaskId::parse(id).and_then(|id| TaskId::in_session(session, &id))
+        {
+            ids.push(in_session);
+        }
     }
+    ids.dedup();
     Ok(ids)
 }
 

@@ -9,9 +9,10 @@ use longhaul_task::{Answer, Event, Json, Owner, QuestionKey, Retention, Task, Ta
 
 use crate::call::{self, CallEnd, CallLink, CallOptions};
 use crate::core::{Admission, Input, limit_result};
-use crate::registry::{RegisteredTool, sorted};
+use crate::registry::RegisteredTool;
 use crate::service::{self, Activity};
 use crate::shell::{EngineInner, run_to_end};
+use crate::sorted::sorted;
 use crate::{BudgetUse, EngineError, EngineLimits, EngineTool, LogTail, RandomSource};
 
 /// The engine: takes tasks, runs them, ends them. Clones are handles on the same one.

@@ -43,6 +43,7 @@ mod retry;
 mod service;
 mod shares;
 mod shell;
+mod sorted;
 mod step;
 mod subtask;
 mod task_link;

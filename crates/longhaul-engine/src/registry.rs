@@ -8,6 +8,7 @@ use longhaul_task::{Json, Owner, ToolRef};
 use parking_lot::RwLock;
 
 use crate::core::Core;
+use crate::sorted::sorted;
 use crate::{Budget, BudgetUse, CtxError, EngineError, EngineTool, Share};
 
 /// A tool, and its ordinary calls under way.
@@ -126,11 +127,4 @@ impl Registry {
     pub(crate) fn served(&self) -> Vec<ToolRef> {
         sorted(self.0.read().by_name.values().map(|registered| registered.tool.tool.clone()))
     }
-}
-
-/// In an order that does not depend on hashes.
-pub(crate) fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut items: Vec<T> = items.collect();
-    items.sort_unstable();
-    items
 }

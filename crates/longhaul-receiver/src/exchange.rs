@@ -91,10 +91,11 @@ impl Exchange {
 
     /// Reads a task by the ID that the client sent. Failed look-ups are counted against the owner.
     pub(crate) async fn look_up(&self, key: &TaskKey) -> Result<LoadedTask, RpcError> {
-        let found = self.receiver.rates.look_up(&self.owner, LoadedTask::read(&self.receiver, key)).await?;
-        let task = found.map_err(|error| refusal::of_engine(&error))?;
+        let read = LoadedTask::read(&self.receiver, key, self.session.as_deref());
+        let task = self.receiver.rates.look_up(&self.owner, read).await?;
+        let task = task.map_err(|error| refusal::of_engine(&error))?;
         audit::read(self.source(), &task.snapshot.task);
-        Ok(task.shown_to(self.session.as_deref()))
+        Ok(task)
     }
 
     /// Refuses a request about a task that another generation made. The answer is the same for a task that does not exist.

@@ -10,7 +10,7 @@ use longhaul_wire::TaskView;
 use crate::receiver::ReceiverInner;
 use crate::session::Session;
 
-/// A task and its children: everything that a generation projects.
+/// A task and its children: everything that a generation projects for one client.
 pub(crate) struct LoadedTask {
     pub(crate) snapshot: Snapshot,
     children: Vec<TaskId>,
@@ -19,12 +19,23 @@ pub(crate) struct LoadedTask {
 }
 
 impl LoadedTask {
-    pub(crate) async fn read(receiver: &ReceiverInner, key: &TaskKey) -> Result<Self, EngineError> {
+    /// Reads a task for a client in this session.
+    pub(crate) async fn read(
+        receiver: &ReceiverInner,
+        key: &TaskKey,
+        session: Option<&Session>,
+    ) -> Result<Self, EngineError> {
         let snapshot = receiver.engine.read(key).await?;
-        Self::of(receiver, snapshot).await
+        Self::of(receiver, snapshot, session).await
     }
 
-    pub(crate) async fn of(receiver: &ReceiverInner, snapshot: Snapshot) -> Result<Self, EngineError> {
+    /// The task as a client in this session sees it: without a parent whose ID the client cannot use, because it belongs to
+    /// another session.
+    pub(crate) async fn of(
+        receiver: &ReceiverInner,
+        mut snapshot: Snapshot,
+        session: Option<&Session>,
+    ) -> Result<Self, EngineError> {
         let (task, store) = (&snapshot.task, receiver.engine.store());
         let children = match task.family.children {
             0 => Vec::new(),
@@ -35,16 +46,11 @@ impl LoadedTask {
             _ if task.is_settled() => None,
             _ => store.asking_child(&task.key).await?,
         };
-        Ok(Self { snapshot, children, asking_child, poll_interval_ms: receiver.options.poll_interval_ms })
-    }
-
-    /// The task as a client sees it: without a parent whose ID the client cannot use, because it belongs to another session.
-    pub(crate) fn shown_to(mut self, session: Option<&Session>) -> Self {
-        let parent_scope = self.snapshot.task.family.parent.as_ref().and_then(TaskId::scope);
+        let parent_scope = task.family.parent.as_ref().and_then(TaskId::scope);
         if parent_scope.is_some_and(|scope| session.is_none_or(|session| session.scope() != scope)) {
-            Arc::make_mut(&mut self.snapshot.task).family.parent = None;
+            Arc::make_mut(&mut snapshot.task).family.parent = None;
         }
-        self
+        Ok(Self { snapshot, children, asking_child, poll_interval_ms: receiver.options.poll_interval_ms })
     }
 
     pub(crate) fn children(&self) -> &[TaskId] {

@@ -46,7 +46,7 @@ impl Schema {
     pub(crate) fn faults(&self, value: &RawValue) -> Vec<String> {
         let value = match tree::parse(value.get()) {
             Ok(value) => value,
-            Err(error) => return vec![error.to_string()],
+            Err(fault) => return vec![fault],
         };
         self.validator.iter_errors(&value).take(FAULTS_MAX).map(|error| describe(&error)).collect()
     }

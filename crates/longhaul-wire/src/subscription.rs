@@ -6,7 +6,7 @@ use longhaul_task::TaskId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{self, RequestId, RpcError, object_fault};
+use crate::jsonrpc::{self, RequestId, RpcError, part_fault};
 use crate::list::ListKind;
 use crate::{Capabilities, Capability, ReplyTo, text};
 
@@ -51,8 +51,7 @@ impl SubscriptionFilter {
         if !text::is_object(raw) {
             return Err(wrong("it must be an object"));
         }
-        let members: FilterMembers<'_> =
-            serde_json::from_str(raw.get()).map_err(|error| wrong(&object_fault(&error)))?;
+        let members: FilterMembers<'_> = serde_json::from_str(raw.get()).map_err(|error| wrong(&part_fault(&error)))?;
         let strings = |name: &str, raw: &'_ RawValue, entries_max: usize| {
             let strings: Vec<text::JsonString<'_>> =
                 serde_json::from_str(raw.get()).map_err(|_| wrong(&format!("`{name}` must be an array of strings")))?;
@@ -61,10 +60,8 @@ impl SubscriptionFilter {
             }
             Ok(strings.into_iter().map(|string| string.0.into_owned()).collect::<Vec<_>>())
         };
-        let flag = |name: &str, raw: Option<&RawValue>| match raw.map(RawValue::get) {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
-            Some(_) => Err(wrong(&format!("`{name}` must be true or false"))),
+        let flag = |name: &str, raw: Option<&RawValue>| {
+            text::flag(raw).ok_or_else(|| wrong(&format!("`{name}` must be true or false")))
         };
         let task_ids = match members.task_ids {
             None => None,

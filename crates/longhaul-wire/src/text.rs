@@ -169,6 +169,11 @@ pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<JsonString<'_>>(raw.get()).ok().map(|text| text.0)
 }
 
+/// A flag that is off when it is absent; `None` if the value is neither `true` nor `false`.
+pub(crate) fn flag(raw: Option<&RawValue>) -> Option<bool> {
+    raw.map_or(Some(false), |raw| raw.get().parse().ok())
+}
+
 /// Whether a raw value is an object. Raw values come without leading whitespace.
 pub(crate) fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')

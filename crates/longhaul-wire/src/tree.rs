@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::jsonrpc::quote;
+use crate::jsonrpc::part_fault;
 
 /// Reads a JSON text. It is an error if a key occurs twice in an object.
 ///
 /// Readers treat such an object differently: `Value` keeps the last of two equal keys, a derived reader refuses them, and
 /// others keep the first. So the tool could read another value than the one that was checked against the schema.
-pub(crate) fn parse(json: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str::<Tree>(json).map(|tree| tree.0)
+pub(crate) fn parse(json: &str) -> Result<Value, String> {
+    serde_json::from_str::<Tree>(json).map(|tree| tree.0).map_err(|error| part_fault(&error))
 }
 
 struct Tree(Value);
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(de::Error::custom(format_args!("the key `{}` occurs twice in one object", quote(&key))));
+                return Err(de::Error::custom(format_args!("duplicate field `{key}`")));
             }
             let Tree(value) = members.next_value()?;
             object.insert(key, value);
@@ -99,11 +99,19 @@ mod tests {
     #[test]
     fn a_repeated_key_is_refused_and_the_error_shortens_a_long_key() {
         for json in [r#"{"a":1,"a":1}"#, r#"{"x":[{"a":1,"b":2,"a":3}]}"#, r#"{"a":1,"\u0061":2}"#] {
-            let error = parse(json).unwrap_err().to_string();
-            assert!(error.starts_with("the key `a` occurs twice in one object"), "{error}");
+            assert_eq!(parse(json).unwrap_err(), "`a` occurs twice");
         }
         let key = "k".repeat(900_000);
-        let error = parse(&format!(r#"{{"{key}":1,"{key}":2}}"#)).unwrap_err().to_string();
-        assert!(error.len() < 300, "{} bytes", error.len());
+        let error = parse(&format!(r#"{{"{key}":1,"{key}":2}}"#)).unwrap_err();
+        assert!(error.len() < 300 && error.ends_with("… occurs twice"), "{} bytes", error.len());
+    }
+
+    #[test]
+    fn a_value_that_no_reader_can_hold_is_described_in_plain_words() {
+        assert_eq!(parse(r#"{"a":1e999}"#).unwrap_err(), "a number is too large");
+        let lone_halves = [r#"{"a":"\ud800"}"#, r#"{"a":"\ud800\ud800"}"#, r#"{"\udc00":1}"#];
+        for json in lone_halves {
+            assert_eq!(parse(json).unwrap_err(), "a string has a Unicode escape that stands for no character");
+        }
     }
 }

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::config::host::{self, Host, ServerEntry};
 use crate::config::{self, example};
 use crate::exit::{self, CommandError};
-use crate::output::{stderr_line, stdout_line};
+use crate::output::{stderr_line, stdout_line, write_stdout_raw};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = exit::HELP)]
@@ -124,7 +124,6 @@ impl HostConfig {
             url: &url,
             needs_token: server.token_file.is_some(),
         };
-        stdout_line!("{}", host::describe(self.host, &entry).trim_end());
-        Ok(())
+        write_stdout_raw(host::describe(self.host, &entry).trim_end())
     }
 }

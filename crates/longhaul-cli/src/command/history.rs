@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::task::when_ms;
 use crate::exit::CommandError;
-use crate::output::{escape_control, stdout_line};
+use crate::output::{stdout_line, write_stdout_raw};
 
 /// Prints the events of a task, oldest first. Outputs and answers are left out unless `contents` is set.
 pub(super) fn print(
@@ -19,10 +19,10 @@ pub(super) fn print(
     let events = history_events(&snapshot.task, history);
     for event in &events {
         if is_json {
-            stdout_line!("{}", json_object(event, contents));
+            write_stdout_raw(&json_object(event, contents))?;
         } else {
             let (kind, text) = sentence(event, contents);
-            stdout_line!("{}  {kind:9}  {}", when_ms(event.at), escape_control(&text));
+            stdout_line!("{}  {kind:9}  {text}", when_ms(event.at));
         }
     }
     Ok(())

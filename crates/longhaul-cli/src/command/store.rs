@@ -7,7 +7,7 @@ use longhaul_store::{Damage, OpenError, StoreReport};
 use serde_json::{Value, json};
 
 use crate::exit::{self, CommandError};
-use crate::output::{escape_control, stdout_line};
+use crate::output::{stdout_line, write_stdout_raw};
 use crate::shown_id;
 use crate::store::OperatorStoreArgument;
 
@@ -54,11 +54,11 @@ impl CheckCommand {
         let url = self.store.url()?;
         let report = url.open_read_only().await?.check().await?;
         if self.json {
-            stdout_line!("{}", object(&report));
+            write_stdout_raw(&object(&report))?;
         } else {
             for Damage { task, problem, .. } in &report.damage {
                 let whose = task.as_ref().map(|key| format!("task {} of {}", shown_id::show(&key.id), key.owner));
-                stdout_line!("{}: {}", whose.as_deref().unwrap_or("the store"), escape_control(problem));
+                stdout_line!("{}: {problem}", whose.as_deref().unwrap_or("the store"));
             }
         }
         if report.damage.is_empty() {

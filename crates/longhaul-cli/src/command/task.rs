@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{self, CommandError};
 use crate::operator;
-use crate::output::{escape_control, stdout_line};
+use crate::output::{stdout_line, write_stdout_raw};
 use crate::shown_id;
 use crate::store::OperatorStoreArgument;
 
@@ -112,7 +112,7 @@ impl List {
         let page = store.list(&listing).await?;
         if self.json {
             for snapshot in &page.tasks {
-                stdout_line!("{}", object(snapshot));
+                write_stdout_raw(&object(snapshot))?;
             }
             return Ok(());
         }
@@ -161,8 +161,7 @@ impl OneTask {
     async fn get(self) -> Result<(), CommandError> {
         let snapshot = self.find(&self.store.url()?).await?;
         if self.json {
-            stdout_line!("{}", object(&snapshot));
-            return Ok(());
+            return write_stdout_raw(&object(&snapshot));
         }
         let task = &snapshot.task;
         stdout_line!("task      {}", shown_id::show(&task.key.id));
@@ -170,17 +169,17 @@ impl OneTask {
         stdout_line!("tool      {}", task.tool);
         stdout_line!("status    {}", status(&task.phase));
         if let Some(message) = message(&snapshot) {
-            stdout_line!("message   {}", escape_control(message));
+            stdout_line!("message   {message}");
         }
         stdout_line!("attempt   {}", task.attempt);
         stdout_line!("created   {}", when(task.created_at));
         stdout_line!("updated   {}", when(updated_at(&snapshot)));
         match task.phase.outcome() {
-            Some(Outcome::Result { body, .. }) => stdout_line!("result    {}", escape_control(body.as_str())),
+            Some(Outcome::Result { body, .. }) => stdout_line!("result    {}", body.as_str()),
             Some(Outcome::Error(error)) => {
                 // An ending of the engine's own has its code in its data.
                 let code = error.code.map(|code| code.to_string()).or_else(|| audit::word(error.data.as_ref()));
-                stdout_line!("error     {} ({})", escape_control(&error.message), code.unwrap_or_default());
+                stdout_line!("error     {} ({})", error.message, code.unwrap_or_default());
             }
             Some(Outcome::Cancelled) | None => {}
         }
@@ -205,7 +204,7 @@ impl OneTask {
             cancelled?;
         }
         if self.json {
-            stdout_line!("{}", json!({ "taskId": key.id.as_str(), "status": "cancelled" }));
+            write_stdout_raw(&json!({ "taskId": key.id.as_str(), "status": "cancelled" }))?;
         } else {
             stdout_line!("{} is cancelled.", shown_id::show(&key.id));
         }

@@ -150,6 +150,24 @@ async fn the_id_of_an_anonymous_task_is_printable_and_can_be_pasted() {
 }
 
 #[tokio::test]
+async fn an_id_that_would_reverse_the_text_after_it_is_escaped_and_can_be_pasted() {
+    let world = OperatorStore::new();
+    let (server, _) = world.server().await;
+    let session = SessionClient::new(server.address()).initialize("2025-06-18", json!({})).await;
+    let meta = json!({ "modelcontextprotocol.io/task": { "taskId": "mine\u{202e}enim" } });
+    let call = json!({ "name": "echo", "arguments": { "text": "\u{2067}hello" }, "_meta": meta });
+    session.send("tools/call", call).await.last().await;
+    let listed = world.run(&["task", "list"]).await.ok();
+    let id = listed.lines().nth(1).and_then(|row| row.split_whitespace().next()).unwrap();
+    assert!(id.ends_with(r"/mine\u{202e}enim") && listed.is_ascii(), "{listed:?}");
+    let shown = world.run(&["task", "get", id]).await.ok();
+    assert!(shown.is_ascii() && shown.contains(r"\u{2067}hello"), "{shown:?}");
+    let object = world.run(&["task", "get", id, "--json"]).await.json();
+    assert!(object["taskId"].as_str().unwrap().ends_with("mine\u{202e}enim"), "{object}");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn the_history_of_a_task_shows_what_happened_and_contents_only_if_asked() {
     let place = OperatorStore::new();
     let (server, mut client) = place.server().await;

@@ -66,7 +66,7 @@ pub(super) async fn wait_for_result(
 ) -> Option<Result<String, RpcError>> {
     let receiver = &exchange.receiver;
     let mut watch = receiver.engine.watch(key);
-    let mut task = LoadedTask::read(receiver, key).await.ok()?;
+    let mut task = LoadedTask::read(receiver, key, exchange.session.as_deref()).await.ok()?;
     let ended = async {
         loop {
             if let Some(answer) = answer(exchange, &task) {
@@ -76,7 +76,7 @@ pub(super) async fn wait_for_result(
                 return None;
             }
             watch.changed().await;
-            task = LoadedTask::read(receiver, key).await.ok()?;
+            task = LoadedTask::read(receiver, key, exchange.session.as_deref()).await.ok()?;
         }
     };
     tokio::select! {

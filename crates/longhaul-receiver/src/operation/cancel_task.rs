@@ -29,7 +29,7 @@ pub(super) async fn perform(exchange: &Exchange, id: TaskId) -> Result<String, R
         }
         None => found.map_err(failed)?,
     };
-    let task = LoadedTask::of(receiver, snapshot).await.map_err(failed)?.shown_to(exchange.session.as_deref());
+    let task = LoadedTask::of(receiver, snapshot, exchange.session.as_deref()).await.map_err(failed)?;
     let exchange = exchange.about(&task.snapshot.task);
     let to = exchange.reply_to();
     let answer = if cancelled.is_some() {

@@ -154,7 +154,8 @@ impl CheckedCall {
         let (exchange, receiver) = (&self.exchange, &self.exchange.receiver);
         // If the task was deleted meanwhile, the response shows it as it was found.
         let found = receiver.engine.read(&task.key).await.unwrap_or(Snapshot { task, progress: None });
-        let task = LoadedTask::of(receiver, found).await.map_err(|error| refusal::of_engine(&error))?;
+        let task = LoadedTask::of(receiver, found, exchange.session.as_deref()).await;
+        let task = task.map_err(|error| refusal::of_engine(&error))?;
         let response = exchange.generation.created_earlier(&exchange.reply_to(), &task.view());
         let task = &task.snapshot.task;
         audit::read(exchange.source(), task);

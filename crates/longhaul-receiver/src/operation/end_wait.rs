@@ -52,8 +52,8 @@ impl EndWait {
                 // With the endpoint closed, the questions cannot be answered.
                 () = receiver.closing.cancelled(), if has_questions => return Ok(None),
             }
-            let task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
-            let task = task.shown_to(exchange.session.as_deref());
+            let task = LoadedTask::read(receiver, &key, exchange.session.as_deref()).await;
+            let task = task.map_err(|error| refusal::of_engine(&error))?;
             if let Some(answer) = answer(&exchange, &task) {
                 if let Some(session) = &exchange.session {
                     session.send_log(&task.snapshot.task, stream);

@@ -44,7 +44,7 @@ pub(crate) async fn page(
     let last = page.tasks.last().filter(|_| page.has_more).map(|last| last.task.key.id.clone());
     let mut tasks = Vec::with_capacity(page.tasks.len());
     for snapshot in page.tasks {
-        tasks.push(LoadedTask::of(receiver, snapshot).await.map_err(failed)?);
+        tasks.push(LoadedTask::of(receiver, snapshot, exchange.session.as_deref()).await.map_err(failed)?);
     }
     audit::listed(exchange.source(), tasks.len());
     let random = &**receiver.engine.random();

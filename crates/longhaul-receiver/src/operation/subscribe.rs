@@ -126,7 +126,7 @@ impl SubscribedTask {
 
     /// Sends the task if it has changed. Returns it unless it has ended or is gone.
     async fn send_change(mut self, exchange: &Exchange, stream: &MessageStream) -> Option<Self> {
-        let task = LoadedTask::read(&exchange.receiver, &self.key).await.ok()?.shown_to(exchange.session.as_deref());
+        let task = LoadedTask::read(&exchange.receiver, &self.key, exchange.session.as_deref()).await.ok()?;
         let current = Some((task.snapshot.task.revision, task.snapshot.progress.clone()));
         if self.sent != current {
             if let Some(changed) = exchange.generation.changed(Some(&exchange.id), &task.view()) {

@@ -181,8 +181,8 @@ impl Session {
         let (session, stream) = (Arc::clone(self), Arc::clone(stream));
         self.receiver.tracker.spawn(async move {
             for (key, generation) in unreported {
-                if let Ok(task) = LoadedTask::read(&session.receiver, &key).await
-                    && let Some(changed) = generation.changed(None, &task.shown_to(Some(&session)).view())
+                if let Ok(task) = LoadedTask::read(&session.receiver, &key, Some(&session)).await
+                    && let Some(changed) = generation.changed(None, &task.view())
                 {
                     stream.send(changed).await;
                 }
@@ -202,8 +202,7 @@ async fn run(session: Arc<Session>, followed: Arc<FollowedTask>, mut last: LastN
     // The number of the task's children that are followed as well.
     let mut children = 0;
     // The loop ends when the task has been deleted.
-    while let Ok(view) = LoadedTask::read(&receiver, &key).await {
-        let view = view.shown_to(Some(&session));
+    while let Ok(view) = LoadedTask::read(&receiver, &key, Some(&session)).await {
         let task = &view.snapshot.task;
         let stream = session.stream_for(&key.id);
         let is_notified = match &stream {

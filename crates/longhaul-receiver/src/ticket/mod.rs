@@ -212,12 +212,8 @@ impl From<RpcError> for NoResult {
 }
 
 fn read<A: DeserializeOwned>(arguments: &RawValue) -> Result<A, NoResult> {
-    serde_json::from_str(arguments.get()).map_err(|error| {
-        let why = error.to_string();
-        // The position counts from the start of the arguments, which the caller does not see as one text.
-        let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
-        NoResult(format!("The arguments cannot be read: {why}."))
-    })
+    // The arguments were checked against the tool's schema, which says what is wrong.
+    serde_json::from_str(arguments.get()).map_err(|_| NoResult("The arguments cannot be read.".to_owned()))
 }
 
 fn task_id(text: &str) -> Result<TaskId, NoResult> {

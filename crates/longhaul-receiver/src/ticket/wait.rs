@@ -52,7 +52,8 @@ impl TaskWait {
             return Ok(task);
         }
         cancel(&exchange, &key).await;
-        LoadedTask::read(&exchange.receiver, &key).await.map_err(|error| refusal::of_engine(&error))
+        let task = LoadedTask::read(&exchange.receiver, &key, exchange.session.as_deref()).await;
+        task.map_err(|error| refusal::of_engine(&error))
     }
 
     async fn wait(self, patience: Duration) -> Result<LoadedTask, RpcError> {
@@ -72,7 +73,8 @@ impl TaskWait {
         // Set when the session follows the task.
         let mut given_up: Option<watch::Receiver<Vec<QuestionKey>>> = None;
         loop {
-            let task = LoadedTask::read(receiver, &key).await.map_err(|error| refusal::of_engine(&error))?;
+            let task = LoadedTask::read(receiver, &key, exchange.session.as_deref()).await;
+            let task = task.map_err(|error| refusal::of_engine(&error))?;
             signs.report(task.snapshot.progress.as_deref()).await;
             // A session sends the log of the tasks that it follows.
             if let (None, Some(log), Some(stream)) = (&exchange.session, &log, &signs.stream) {

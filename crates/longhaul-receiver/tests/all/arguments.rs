@@ -66,10 +66,10 @@ async fn arguments_that_the_type_refuses_make_no_task() {
     let mut client = server.client().await.with_token("ada");
     let long = format!(r#"{{"code":"{}"}}"#, "x".repeat(100_000));
     let wrong = [
-        (r#"{"count":1,"count":2}"#, "the key `count` occurs twice"),
-        (r#"{"count":1,"\u0063ount":1}"#, "the key `count` occurs twice"),
-        (r#"{"lines":[{"amount":1,"amount":2}]}"#, "the key `amount` occurs twice"),
-        (r#"{"other":{"a":1,"a":2}}"#, "the key `a` occurs twice"),
+        (r#"{"count":1,"count":2}"#, "`count` occurs twice"),
+        (r#"{"count":1,"\u0063ount":1}"#, "`count` occurs twice"),
+        (r#"{"lines":[{"amount":1,"amount":2}]}"#, "`amount` occurs twice"),
+        (r#"{"other":{"a":1,"a":2}}"#, "`a` occurs twice"),
         (r#"{"count":5000000000}"#, "invalid value"),
         (r#"{"count":5e9}"#, "invalid value"),
         (r#"{"shift":1e30}"#, "invalid type"),

@@ -2,7 +2,7 @@
 //!
 //! - `handshake`, `sessions`, `streams`, `restart`, `batches`: the stateful era.
 //! - `calls`, `tasks`, `subscribe`, `logging`, `question`, `remote_task`: operations, and messages beside responses.
-//! - `sep1686`, `lesson`: generations that no revision contains. `tickets`: clients without tasks.
+//! - `sep1686`, `lesson`: generations that no revision contains. `tickets`, `stopping`: clients without tasks.
 //! - `prompts`, `resources`: what a server offers beside tools; `request_tasks`: as tasks. `catalogue`: what it offers changes while it runs.
 //! - `anonymous`: tasks of callers without an identity. `rates`, `limits`, `fair`: how much an owner may use.
 //! - `bad_input`: every error, in a table. `arguments`: those that a type refuses. `matrix`: what each generation shows of
@@ -31,6 +31,7 @@ mod resources;
 mod restart;
 mod sep1686;
 mod sessions;
+mod stopping;
 mod streams;
 mod subscribe;
 mod subtasks;

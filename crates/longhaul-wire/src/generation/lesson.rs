@@ -99,11 +99,8 @@ impl TaskWire for Lesson {
 
 /// A member of `_meta.task`. The key has no prefix, so a value without these members may mean something else and is ignored.
 fn read_flag(task: &RawValue, name: &str) -> Result<bool, RpcError> {
-    match text::member(task, name).map(RawValue::get) {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(_) => Err(RpcError::invalid_params(format!("`_meta.task` is not valid: `{name}` must be true or false."))),
-    }
+    text::flag(text::member(task, name))
+        .ok_or_else(|| RpcError::invalid_params(format!("`_meta.task` is not valid: `{name}` must be true or false.")))
 }
 
 fn state(phase: &Phase) -> &'static str {

@@ -65,6 +65,12 @@ impl RpcError {
         Self::new(code::PARSE, format!("Parse error: {why}")).with_status(400)
     }
 
+    /// Not JSON: where the reader of the whole message stopped.
+    pub(super) fn parse_at(error: &serde_json::Error) -> Self {
+        let what = if error.is_eof() { "the message ends before its JSON does" } else { "the message is not JSON" };
+        Self::parse(&format!("{what} (line {}, column {})", error.line(), error.column()))
+    }
+
     /// JSON, but no message.
     pub fn invalid_request(why: &str) -> Self {
         Self::new(code::INVALID_REQUEST, format!("Invalid request: {why}")).with_status(400)
@@ -180,14 +186,16 @@ pub(crate) fn write_error(out: &mut String, code: i64, message: &str, data: Opti
     out.push('}');
 }
 
-/// Why an object of the caller cannot be read. The position is left out, because it often counts from the start of a part of the
-/// message.
-pub(crate) fn object_fault(error: &serde_json::Error) -> String {
+/// Why a part of a message cannot be read. The position is left out, because it counts from the start of the part.
+pub(crate) fn part_fault(error: &serde_json::Error) -> String {
     let why = error.to_string();
     let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
     match why.strip_prefix("duplicate field ") {
         Some(name) => format!("{} occurs twice", quote(name)),
-        None => quote(why).into_owned(),
+        None if !error.is_syntax() => quote(why).into_owned(),
+        // The message was read as JSON before, without a look at the values of its numbers and escapes.
+        None if why == "number out of range" => "a number is too large".to_owned(),
+        None => "a string has a Unicode escape that stands for no character".to_owned(),
     }
 }
 

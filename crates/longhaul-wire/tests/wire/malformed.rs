@@ -72,6 +72,18 @@ fn what_is_no_message_is_refused_and_says_whose_it_was() {
 }
 
 #[test]
+fn a_parse_error_says_where_the_message_is_not_json() {
+    let refusal = |message: &str| jsonrpc::parse(message.as_bytes()).unwrap_err().error.message.into_owned();
+    let ends = |place: &str| format!("Parse error: the message ends before its JSON does ({place})");
+    let is_wrong = |place: &str| format!("Parse error: the message is not JSON ({place})");
+    assert_eq!(refusal(r#"{"jsonrpc":"#), ends("line 1, column 11"));
+    assert_eq!(refusal("{\n  \"id\": 01}"), is_wrong("line 2, column 10"));
+    assert_eq!(refusal("[1,]"), is_wrong("line 1, column 4"));
+    let batch = jsonrpc::parse_batch(b"[{},").unwrap_err().error.message;
+    assert_eq!(batch, ends("line 1, column 4"));
+}
+
+#[test]
 fn bytes_that_are_no_text_are_refused() {
     let mut bytes = br#"{"jsonrpc":"2.0","id":1,"method":"x","ignored":"?"}"#.to_vec();
     let index = bytes.iter().position(|byte| *byte == b'?').unwrap();
