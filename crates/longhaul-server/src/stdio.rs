@@ -73,7 +73,8 @@ impl StdioClient {
         stop: &CancellationToken,
         is_last: impl FnOnce() -> bool,
     ) -> std::io::Result<()> {
-        let mut reading = pin!(self.read(input, limits.message_bytes_max));
+        let finished = CancellationToken::new();
+        let mut reading = pin!(self.read(input, limits.message_bytes_max, &finished));
         let end_of_input = tokio::select! {
             read = &mut reading => Some(read),
             () = stop.cancelled() => None,
@@ -90,7 +91,12 @@ impl StdioClient {
         }
         // Meanwhile the client can cancel what it waits for, and its new calls are refused.
         tokio::select! {
-            () = &mut finishing => Ok(()),
+            () = &mut finishing => {
+                finished.cancel();
+                // The message that is being received may be the cancellation that has ended the last request. Its effect is
+                // awaited, but not a client that does not read the response.
+                timeout(limits.close_time_max, reading).await.unwrap_or(Ok(()))
+            }
             read = &mut reading => {
                 finishing.await;
                 read
@@ -98,10 +104,21 @@ impl StdioClient {
         }
     }
 
-    async fn read(&self, mut input: impl AsyncBufRead + Unpin, bytes_max: usize) -> std::io::Result<()> {
+    /// Receives messages until the end of the input, or until `finished`.
+    async fn read(
+        &self,
+        mut input: impl AsyncBufRead + Unpin,
+        bytes_max: usize,
+        finished: &CancellationToken,
+    ) -> std::io::Result<()> {
         let mut line = Vec::new();
         loop {
-            let response = match read_line(&mut input, &mut line, bytes_max).await? {
+            let read = tokio::select! {
+                biased;
+                () = finished.cancelled() => return Ok(()),
+                read = read_line(&mut input, &mut line, bytes_max) => read?,
+            };
+            let response = match read {
                 LineRead::End => return Ok(()),
                 LineRead::TooLong => self.connection.refuse_too_long(bytes_max),
                 LineRead::Whole if line.trim_ascii().is_empty() => continue,
