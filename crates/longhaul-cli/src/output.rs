@@ -25,7 +25,7 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect()
 }
 
-/// The name that [`stdout_line`] printed as this text. A name has no control characters.
+/// Reverses [`escape`] for a name. Only layout characters are restored, because a name has no control characters.
 pub(crate) fn unescape_name(text: &str) -> String {
     let unescape =
         |text: String, character: &char| text.replace(&character.escape_default().to_string(), &character.to_string());

@@ -12,13 +12,14 @@ use crate::{CallTool, refusal, text};
 /// The member of `_meta` that has the key.
 pub const META_KEY: &str = "longhaul/idempotency-key";
 
-/// The member of `_meta` of a call that was sent to an earlier server, too, and may have run there. If it becomes a task, a
-/// task that exists is found by the idempotency key; an ordinary call is refused, because it could run twice.
+/// The member of `_meta` of a request that was sent to an earlier server, too, and may have run there. If it becomes a task, a
+/// task that exists is found by the idempotency key. Otherwise a call of a tool is refused, because it could run twice, and
+/// a prompt or a read is done again.
 pub const REPEATED_META_KEY: &str = "longhaul/repeated";
 
-/// The member of `_meta` of a call whose key was not chosen by its client, but added by a process that relays the call. Its
-/// value is the time at which that process first sent the call, in milliseconds since 1970. Such a call can join a task like
-/// one without a key.
+/// The member of `_meta` of a request whose key was not chosen by its client, but added by a process that relays the request.
+/// Its value is the time at which that process first sent the request, in milliseconds since 1970. Such a request can join a
+/// task like one without a key.
 pub const RELAYED_META_KEY: &str = "longhaul/relayed";
 
 /// The name of the HTTP header.

@@ -184,7 +184,7 @@ pub(crate) fn empty_object() -> &'static RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
 
-/// For a field that tells "absent" from `null`: serde would make both `None`.
+/// For a field that distinguishes an absent member from `null`: by default, serde reads both as `None`.
 pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }

@@ -45,8 +45,8 @@ pub(super) async fn perform(
     }
     let chosen_id = call.task.as_ref().filter(|_| as_task).and_then(|request| request.id.clone());
     let chosen = chosen_id.map(|id| exchange.chosen_key(id)).transpose()?;
-    // Without a task nothing is stored under the key, so it has no effect. An ID of the requestor's own says the same; beside it
-    // the key of a relay tells a repeated call from another one under the same ID.
+    // The key has no effect on a call without a task. A chosen ID takes the place of the client's own key. The key of a relay is
+    // used beside a chosen ID: it distinguishes the repeated call from another call under the same ID.
     let uses_key = (as_task && (chosen.is_none() || call.relayed_ms.is_some())) || waits;
     let idempotency = if uses_key { idempotency::of_call(exchange, call, headers)? } else { None };
     let mut checked = CheckedCall {

@@ -207,8 +207,8 @@ impl Session {
         cancel
     }
 
-    /// From now on, a cancellation of this request cancels this task, which it created. Past the limit the oldest one is
-    /// forgotten.
+    /// From now on, a cancellation of this request cancels the task that the request has created. Past the limit the oldest one
+    /// is forgotten.
     pub(crate) fn register_creation(&self, id: &RequestId, task: TaskKey) {
         let mut creations = self.creations.lock();
         creations.retain(|(other, _)| other != id);

@@ -77,8 +77,8 @@ impl PromptResult {
     }
 }
 
-/// The messages of a stored result as the result of a tool. If they are not all of the user, a line before each says whose it
-/// is.
+/// The messages of a stored result as the result of a tool. If a message has another role than `user`, the role of each
+/// message precedes it as a block of text.
 pub(crate) fn as_tool_result(body: &Json) -> Option<Json> {
     let messages = text::member(text::raw(body.as_str())?, "messages")?;
     let messages: Vec<&RawValue> = serde_json::from_str(messages.get()).ok()?;
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prompt_as_the_result_of_a_tool_has_every_message_and_whose_it_is() {
+    fn a_prompt_as_a_tool_result_has_every_message_with_its_role() {
         let shown = |prompt: PromptResult| as_tool_result(&prompt.into_json()).unwrap();
         let prompt = PromptResult::new().with(PromptMessage::user("Hello!")).description("left out");
         assert_eq!(shown(prompt.clone()), ToolResult::text("Hello!").into_json());
