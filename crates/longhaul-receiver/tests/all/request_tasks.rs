@@ -331,6 +331,16 @@ async fn cancelling_a_repeated_request_cancels_the_task_of_the_first_one() {
     until("the cancellation", async || client.result("tasks/get", about("mine")).await["status"] == "cancelled").await;
 }
 
+#[tokio::test]
+async fn a_used_idempotency_key_is_refused_for_another_task_id() {
+    let (server, _door) = start().await;
+    let client = open(&server, LATEST).await;
+    create(&client, "resources/read", relayed(read("report://2025", &chosen("one")), "1"), "one").await;
+    let other = relayed(read("report://2025", &chosen("two")), "1");
+    let refused = client.error("resources/read", other).await;
+    assert_eq!(refused["data"]["code"], "IDEMPOTENCY_KEY_USED", "{refused}");
+}
+
 /// A model reads the content of a tool's result, and nothing else.
 #[tokio::test]
 async fn the_ticket_tools_show_messages_and_contents_to_a_model() {
