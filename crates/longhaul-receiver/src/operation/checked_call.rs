@@ -83,7 +83,7 @@ impl CheckedCall {
     pub(super) async fn run_on_stream(mut self) -> OperationResult {
         // A request that a relay repeats has a task from the start, which its cancellation cancels.
         if let (Some(session), Some(task)) = (&self.exchange.session, &self.chosen)
-            && self.has_created(task).await
+            && self.has_created(task).await.unwrap_or(false)
         {
             session.register_creation(&self.exchange.id, task.clone());
         }

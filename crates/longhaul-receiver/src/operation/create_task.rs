@@ -122,8 +122,9 @@ impl CheckedCall {
     /// created. Any other request is refused.
     async fn answer_used_id(&self, task: &Task, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let exchange = &self.exchange;
+        let is_own = self.has_created(&task.key).await?;
         match (&exchange.session, stream, self.mode) {
-            (Some(session), Some(stream), CallMode::TaskThenResult) if self.has_created(&task.key).await => {
+            (Some(session), Some(stream), CallMode::TaskThenResult) if is_own => {
                 let cancel_requested = session.make_uncancellable(&exchange.id);
                 // The announcement may have been lost with the first server.
                 call_answer::announce(exchange, &task.key, &stream).await;
@@ -143,10 +144,14 @@ impl CheckedCall {
     }
 
     /// Whether a relay repeats this request, and its first copy has created the task. Another request can have the same ID.
-    pub(super) async fn has_created(&self, task: &TaskKey) -> bool {
-        let Some(request) = self.idempotency.as_deref().filter(|_| self.is_repeated) else { return false };
-        let created = self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await;
-        matches!(created, Ok(Some(found)) if found.task.key == *task)
+    pub(super) async fn has_created(&self, task: &TaskKey) -> Result<bool, RpcError> {
+        let Some(request) = self.idempotency.as_deref().filter(|_| self.is_repeated) else { return Ok(false) };
+        match self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await {
+            Ok(found) => Ok(found.is_some_and(|found| found.task.key == *task)),
+            Err(EngineError::Store(StoreError::IdempotencyKeyUsed)) => Ok(false),
+            // The task may be that of the first copy, so the used ID is no reason to refuse this one.
+            Err(error) => Err(refusal::of_engine(&error)),
+        }
     }
 
     /// The response to a repeated request: the task that the first request created, as it is now.

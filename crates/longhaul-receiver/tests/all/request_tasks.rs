@@ -341,6 +341,26 @@ async fn a_used_idempotency_key_is_refused_for_another_task_id() {
     assert_eq!(refused["data"]["code"], "IDEMPOTENCY_KEY_USED", "{refused}");
 }
 
+/// Its client would take that refusal for the end of its request.
+#[tokio::test]
+async fn a_repeated_request_is_not_refused_for_its_used_id_while_the_store_cannot_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let store = longhaul_store_sqlite::open(&file, &SqliteOptions::default(), SystemClock).unwrap();
+    let door = Door::closed();
+    let server = TestServer::start_on(server(&door), Arc::new(store)).await;
+    let client = open(&server, LATEST).await;
+    let params = relayed(read("report://2025", &chosen("mine")), "1");
+    create(&client, "resources/read", params.clone(), "mine").await;
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("ALTER TABLE idempotency RENAME TO hidden").unwrap();
+    let refused = client.error("resources/read", repeated(params.clone())).await;
+    assert_eq!(refused["code"], -32_603, "{refused}");
+    other.execute_batch("ALTER TABLE hidden RENAME TO idempotency").unwrap();
+    door.open(1);
+    create(&client, "resources/read", repeated(params), "mine").await.last().await;
+}
+
 /// A model reads the content of a tool's result, and nothing else.
 #[tokio::test]
 async fn the_ticket_tools_show_messages_and_contents_to_a_model() {
