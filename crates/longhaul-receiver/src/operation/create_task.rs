@@ -129,7 +129,6 @@ impl CheckedCall {
                 // The announcement may have been lost with the first server.
                 call_answer::announce(exchange, &task.key, &stream).await;
                 if task.is_settled() {
-                    session.take_creation(&exchange.id);
                     let answer = call_answer::wait(exchange.clone(), task.key.clone(), &stream).await?;
                     return Ok(answer.into());
                 }
