@@ -25,7 +25,7 @@ pub(super) async fn announce(exchange: &Exchange, task: &TaskKey, stream: &Arc<M
 }
 
 /// Answers a call when its task has ended. A client that cancels the call cancels the task, and gets no answer.
-pub(super) async fn wait_cancellably(
+pub(super) async fn wait_for_end_or_cancellation(
     exchange: Exchange,
     session: &Arc<Session>,
     task: LastNotified,

@@ -144,7 +144,7 @@ impl CheckedCall {
         };
         let end = until_stop(&self.exchange.receiver, end).await?;
         audited.ended(&end);
-        self.response_to(end.map_err(|error| refusal::of_engine_in(self.form, &error))?).await
+        self.response_to(end.map_err(|error| refusal::of_engine_for(self.form, &error))?).await
     }
 
     pub(super) async fn response_to(&self, end: CallEnd) -> Result<WorkResult, RpcError> {

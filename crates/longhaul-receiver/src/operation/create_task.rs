@@ -23,7 +23,7 @@ impl CheckedCall {
     /// of every creation would reserve room for them.
     pub(super) async fn create_task(&mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let form = self.form;
-        let failed = |error: EngineError| refusal::of_engine_in(form, &error);
+        let failed = |error: EngineError| refusal::of_engine_for(form, &error);
         let mut input = self.input.clone();
         // Before anything is asked or admitted: a request whose ID is used is refused, or joins its task.
         if let Some(chosen) = &self.chosen {
@@ -97,7 +97,7 @@ impl CheckedCall {
                 let waiting = exchange.clone();
                 let answer = async {
                     call_answer::announce(exchange, &task.key, &stream).await;
-                    call_answer::wait_cancellably(waiting, session, last, &stream, cancel_requested).await
+                    call_answer::wait_for_end_or_cancellation(waiting, session, last, &stream, cancel_requested).await
                 };
                 return Box::pin(answer).await;
             }
@@ -136,7 +136,8 @@ impl CheckedCall {
                     progress_token: self.progress_token.clone(),
                     ..LastNotified::of(task, exchange.generation)
                 };
-                call_answer::wait_cancellably(exchange.clone(), session, last, &stream, cancel_requested).await
+                call_answer::wait_for_end_or_cancellation(exchange.clone(), session, last, &stream, cancel_requested)
+                    .await
             }
             _ => Err(wire_refusal::task_id_exists(task.key.id.shown())),
         }

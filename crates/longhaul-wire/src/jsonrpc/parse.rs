@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::error::describe_read_error;
 use super::{ID_BYTES_MAX, RequestId, RpcError};
 use crate::params::{Params, RequestParams};
-use crate::text::{self, Object};
+use crate::text::{self, FromObject};
 
 /// How deep a message may nest. Readers commonly stop at 128; what we build around a caller's value must still pass.
 pub const DEPTH_MAX: usize = 100;
@@ -84,8 +84,8 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, InvalidMessage> {
         }));
     }
     // One pass finds everything that most messages need, and a second one what is wrong with the others.
-    if let Ok(mut envelope) = serde_json::from_str::<Envelope<'_, Object<RequestParams<'_>>>>(json) {
-        let params = envelope.params.take().map(|Object(params)| params).unwrap_or_default();
+    if let Ok(mut envelope) = serde_json::from_str::<Envelope<'_, FromObject<RequestParams<'_>>>>(json) {
+        let params = envelope.params.take().map(|FromObject(params)| params).unwrap_or_default();
         return envelope.judge(json, Ok(Params::new(json, Ok(params))));
     }
     let is_object = json.trim_start().starts_with('{');
