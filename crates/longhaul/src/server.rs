@@ -477,7 +477,8 @@ impl HttpServer {
     }
 }
 
-/// Drains the engine and closes the receiver as soon as `stop` is cancelled. A task that began later would not have its full time.
+/// Drains the engine and closes the receiver as soon as `stop` is cancelled. A task that began later would not have its full
+/// time.
 fn drain_on_stop(stop: CancellationToken, receiver: Receiver) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         stop.cancelled().await;
