@@ -41,15 +41,11 @@ pub(crate) fn write_stdout_raw(text: &(impl fmt::Display + ?Sized)) -> Result<()
     }
 }
 
-pub(crate) fn write_stdout_line(line: fmt::Arguments<'_>) -> Result<(), CommandError> {
-    write_stdout_raw(&escape(&line.to_string()))
-}
-
 /// Writes a line for people to standard output, with escapes for what could disturb the terminal, or returns the error from the
 /// function.
 macro_rules! stdout_line {
     ($($arguments:tt)*) => {
-        crate::output::write_stdout_line(format_args!($($arguments)*))?
+        crate::output::write_stdout_raw(&crate::output::escape(&format!($($arguments)*)))?
     };
 }
 

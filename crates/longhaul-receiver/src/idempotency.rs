@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_store::IdempotencyKey;
-use longhaul_task::Json;
+use longhaul_task::TaskId;
 use longhaul_wire::canonical::canonical;
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{CallTool, Headers, TaskRequest, Ttl, refusal as wire_refusal};
@@ -19,19 +19,18 @@ pub(crate) fn of_call(
     headers: Option<&(dyn Headers + Sync)>,
 ) -> Result<Option<IdempotencyKey>, RpcError> {
     let Some(key) = call.idempotency_key(headers.map(|headers| headers as &dyn Headers))? else { return Ok(None) };
-    let key = scoped_key(exchange, &key)?;
-    Ok(Some(IdempotencyKey { key, digest: digest(&call.name, call.arguments.get(), call.task.as_ref()) }))
+    of_request(exchange, &key, &call.name, call.arguments.get(), call.task.as_ref()).map(Some)
 }
 
-/// The key that a relay has given to a request other than `tools/call`, with the digest of what the request asks for.
-pub(crate) fn of_relayed(
+/// The key that a client or a relay has given to a request, with the digest of what the request asks for.
+pub(crate) fn of_request(
     exchange: &Exchange,
     key: &str,
     function: &str,
-    input: &Json,
+    input: &str,
     task: Option<&TaskRequest>,
 ) -> Result<IdempotencyKey, RpcError> {
-    Ok(IdempotencyKey { key: scoped_key(exchange, key)?, digest: digest(function, input.as_str(), task) })
+    Ok(IdempotencyKey { key: scoped_key(exchange, key)?, digest: digest(function, input, task) })
 }
 
 /// Names the same call of the same client in a period of time; `None` for a client that cannot be told from others.
@@ -54,8 +53,8 @@ fn scoped_key(exchange: &Exchange, key: &str) -> Result<Arc<str>, RpcError> {
     }
 }
 
-/// Digest of what a call asks for: its tool, its arguments and its retention. The order of the members of the arguments and
-/// the generation of the call make no difference.
+/// Digest of what a call asks for: its tool, its arguments, its retention, and the ID of its task if it has chosen one. The order
+/// of the members of the arguments and the generation of the call make no difference.
 fn digest(tool: &str, arguments: &str, task: Option<&TaskRequest>) -> [u8; 32] {
     let arguments = canonical(arguments);
     let retention = match task.map(|task| task.ttl).unwrap_or_default() {
@@ -64,7 +63,9 @@ fn digest(tool: &str, arguments: &str, task: Option<&TaskRequest>) -> [u8; 32] {
         Ttl::Ms(ms) => ms.to_string(),
         Ttl::MsAfterEnd(ms) => format!("{ms} after its end"),
     };
-    Sha256::digest(binding_of(&[tool, arguments.as_deref().unwrap_or_default(), &retention])).into()
+    let mut parts = vec![tool, arguments.as_deref().unwrap_or_default(), &retention];
+    parts.extend(task.and_then(|task| task.id.as_ref()).map(TaskId::as_str));
+    Sha256::digest(binding_of(&parts)).into()
 }
 
 #[cfg(test)]
@@ -72,9 +73,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_its_tool_its_arguments_and_its_retention() {
+    fn a_request_is_its_tool_its_arguments_its_retention_and_its_task_id() {
         let ttl = |ttl| Some(TaskRequest { ttl, ..TaskRequest::default() });
         let first = digest("echo", r#"{"a":1,"b":2}"#, None);
+        let chosen = TaskRequest { id: TaskId::parse("mine").ok(), ..TaskRequest::default() };
         assert_eq!(first, digest("echo", r#"{"b": 2, "a": 1.0}"#, None), "the order of members does not count");
         assert_eq!(first, digest("echo", r#"{"a":1,"b":2}"#, ttl(Ttl::Usual).as_ref()), "nor the generation");
         for other in [
@@ -83,6 +85,7 @@ mod tests {
             digest("echo", r#"{"a":1}"#, None),
             digest("echo", r#"{"a":1,"b":2}"#, ttl(Ttl::Ms(60_000)).as_ref()),
             digest("echo", r#"{"a":1,"b":2}"#, ttl(Ttl::Unlimited).as_ref()),
+            digest("echo", r#"{"a":1,"b":2}"#, Some(&chosen)),
         ] {
             assert_ne!(first, other);
         }

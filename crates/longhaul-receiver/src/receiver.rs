@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use longhaul_engine::{BudgetUse, Engine, EngineError, secret};
@@ -10,6 +10,7 @@ use longhaul_task::{TaskId, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{Cache, Generation, ServerInfo};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,8 +22,8 @@ use crate::stream::KeptBytes;
 use crate::ticket::{TicketCache, Tickets};
 use crate::{Catalogue, RateLimits, SessionLimits, TicketOptions, refusal};
 
-/// How long a request may go on when the server stops, before it is answered with an error. Connections are closed a
-/// little later.
+/// How long after the stop of the server a request may go on before it is answered with an error. Connections are closed
+/// a little later.
 const RESPONSE_AT_STOP_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// How a receiver presents itself, and what its clients may use.
@@ -112,6 +113,8 @@ pub(crate) struct ReceiverInner {
     /// The labels of the generations, shared by all tasks.
     origins: Vec<(Generation, Arc<str>)>,
     pub(crate) closing: CancellationToken,
+    /// When `closing` was cancelled.
+    closing_since: OnceLock<Instant>,
     /// Everything that runs beside the requests.
     pub(crate) tracker: TaskTracker,
 }
@@ -135,6 +138,7 @@ impl Receiver {
             asked_session: Mutex::default(),
             origins: Generation::ALL.iter().map(|generation| (*generation, generation.label().into())).collect(),
             closing: CancellationToken::new(),
+            closing_since: OnceLock::new(),
             tracker: TaskTracker::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -168,6 +172,7 @@ impl Receiver {
 
     /// Ends every subscription with its response, and waits for results soon after.
     pub fn close(&self) {
+        self.inner.closing_since.get_or_init(Instant::now);
         self.inner.closing.cancel();
     }
 
@@ -214,8 +219,9 @@ impl ReceiverInner {
     /// Resolves when the server stops and requests that go on must be answered.
     pub(crate) async fn response_time_over(&self) {
         self.closing.cancelled().await;
+        let since = *self.closing_since.get_or_init(Instant::now);
         // Boxed, because a timer would make the future of every call larger.
-        Box::pin(tokio::time::sleep(RESPONSE_AT_STOP_TIME_MAX)).await;
+        Box::pin(tokio::time::sleep_until(since + RESPONSE_AT_STOP_TIME_MAX)).await;
     }
 
     pub(crate) fn list_cache(&self) -> Cache {

@@ -49,7 +49,7 @@ pub(crate) fn of_engine(error: &EngineError) -> RpcError {
 }
 
 /// The same, for a request with a result of this form: the engine runs prompts and reads of resources like tools.
-pub(crate) fn of_engine_in(form: ResultForm, error: &EngineError) -> RpcError {
+pub(crate) fn of_engine_for(form: ResultForm, error: &EngineError) -> RpcError {
     let mut refusal = of_engine(error);
     let what = match form {
         ResultForm::Tool => return refusal,
@@ -139,13 +139,13 @@ mod tests {
             EngineError::QueueFull { queued_max: 1 },
             EngineError::TooManyCalls { calls_max: 1 },
         ] {
-            let (tool, prompt) = (of_engine(&error), of_engine_in(ResultForm::Prompt, &error));
+            let (tool, prompt) = (of_engine(&error), of_engine_for(ResultForm::Prompt, &error));
             assert_eq!(
                 (prompt.code, &prompt.data, prompt.retry_after_ms()),
                 (tool.code, &tool.data, tool.retry_after_ms())
             );
             assert!(prompt.message.contains("this prompt") && !prompt.message.contains("tool"), "{prompt}");
-            assert_eq!(of_engine_in(ResultForm::Tool, &error), tool);
+            assert_eq!(of_engine_for(ResultForm::Tool, &error), tool);
         }
     }
 

@@ -84,7 +84,7 @@ impl StdioClient {
         if is_last() || stop.is_cancelled() {
             receiver.close();
         }
-        let mut finishing = pin!(self.finish(limits.close_time_max));
+        let mut finishing = pin!(self.finish(limits.close_time_max, &finished));
         if let Some(read) = end_of_input {
             finishing.await;
             return read;
@@ -92,7 +92,6 @@ impl StdioClient {
         // Meanwhile the client can cancel what it waits for, and its new calls are refused.
         tokio::select! {
             () = &mut finishing => {
-                finished.cancel();
                 // The message that is being received may be the cancellation that has ended the last request. Its effect is
                 // awaited, but not a client that does not read the response.
                 timeout(limits.close_time_max, reading).await.unwrap_or(Ok(()))
@@ -128,13 +127,15 @@ impl StdioClient {
         }
     }
 
-    /// Waits for the responses to open requests, and ends the requests that take too long.
-    async fn finish(&self, time_max: Duration) {
+    /// Waits for the responses to open requests, lets the reader stop, and ends the requests that take too long. What their
+    /// streams still have to send is awaited with the writer: here, a client that reads nothing would be waited for.
+    async fn finish(&self, time_max: Duration, finished: &CancellationToken) {
         self.streams.close();
         self.connection.stop_listening();
-        if timeout(time_max, self.streams.wait()).await.is_err() {
+        let responded = timeout(time_max, self.streams.wait()).await;
+        finished.cancel();
+        if responded.is_err() {
             self.connection.end();
-            self.streams.wait().await;
         }
     }
 

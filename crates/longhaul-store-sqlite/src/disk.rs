@@ -211,6 +211,17 @@ impl PhaseColumns {
     }
 }
 
+/// The values of [`INSERT`] after `columns`.
+fn columns_after_phase<'v>(task: &'v Task, input: &'v Json, columns: &[ValueRef<'_>; 36]) -> [ValueRef<'v>; 5] {
+    [
+        maybe_number(task.due_at().map(time_to_sql)),
+        maybe_text(small(input)),
+        maybe_text(task.phase.outcome().and_then(small_outcome)),
+        number(checksum::of_task(task, columns)),
+        number(checksum::of_input(input)),
+    ]
+}
+
 /// The values of [`INSERT_NEW_ROOT`] up to `run_since`. `None` if the task is not a new, running root: the statement sets its
 /// other columns to NULL, 0 or 'running'. Each value that is not bound makes a creation cheaper.
 fn new_root<'c, 'v>(columns: &'c [ValueRef<'v>; 36]) -> Option<[&'c [ValueRef<'v>]; 3]> {
@@ -307,13 +318,7 @@ impl Disk for SqliteDisk {
         let (owner, id) = (task.key.owner.as_str(), task.key.id.as_str());
         let phase = PhaseColumns::of(&task.phase)?;
         let columns = checksum::task_columns(task, &phase);
-        let more = [
-            maybe_number(task.due_at().map(time_to_sql)),
-            maybe_text(small(input)),
-            maybe_text(task.phase.outcome().and_then(small_outcome)),
-            number(checksum::of_task(task, &columns)),
-            number(checksum::of_input(input)),
-        ];
+        let more = columns_after_phase(task, input, &columns);
         let rows = match new_root(&columns) {
             Some([key, middle, run]) => self.connection.execute_values(INSERT_NEW_ROOT, &[key, middle, run, &more])?,
             None => self.connection.execute_values(INSERT, &[&columns, &more])?,
@@ -349,7 +354,11 @@ impl Disk for SqliteDisk {
         let key = [text(owner), text(id), number(was)];
         let rows = if let Some(outcome) = after.phase.outcome() {
             let left_out = |task: &Task| (task.family.children, task.attempt, task.questions_asked);
-            debug_assert_eq!(left_out(before), left_out(after), "the statement does not write these");
+            if left_out(before) != left_out(after) {
+                // The checksum covers these columns, so the row would count as damaged.
+                let why = "the end of a task cannot be stored with a change of its children, attempts or questions";
+                return Err(DiskError::Failed(why.into()));
+            }
             self.write_outcome(&after.key, outcome)?;
             let sql = if before.phase.not_before().is_some() { SETTLE_IN_QUEUE } else { SETTLE };
             let task = [updated_at, revision, fence, failed_attempts, message, node, run_since, began_at];
@@ -491,3 +500,68 @@ pub(crate) const LOOKUPS: &[&str] = &[
     KEYED_TASK,
     DELETE_KEY,
 ];
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::transition::{Create, create};
+    use longhaul_task::{Policy, Retention};
+    use rusqlite::types::Value;
+
+    use super::*;
+    use crate::SqliteOptions;
+    use crate::open::open_disk;
+
+    fn disk(directory: &Path) -> SqliteDisk {
+        open_disk(&directory.join("tasks.db"), &SqliteOptions::default()).unwrap().0
+    }
+
+    fn running_root() -> Task {
+        let new = Create {
+            key: TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse("mine").unwrap() },
+            tool: ToolRef::new("echo", "1"),
+            origin: "test".into(),
+            policy: Policy::default(),
+            retention: Retention::FromCreation(60_000),
+            claimed_by: Some(NodeId::mint([7; 16])),
+            first_fence: 0,
+        };
+        create(&new, Timestamp::from_ms(1_000_000))
+    }
+
+    /// The row of the only task, and its columns.
+    fn row(disk: &SqliteDisk) -> Vec<(String, Value)> {
+        let mut select = disk.connection.inner.prepare("SELECT * FROM task").unwrap();
+        let names: Vec<String> = select.column_names().map(str::to_owned).collect();
+        let values = |row: &rusqlite::Row<'_>| (0..names.len()).map(|index| row.get(index)).collect();
+        let values: Vec<Value> = select.query_row([], values).unwrap();
+        names.into_iter().zip(values).collect()
+    }
+
+    #[test]
+    fn both_statements_insert_the_same_row() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut disk = disk(directory.path());
+        let (task, input) = (running_root(), Json::from_text("{}"));
+        let phase = PhaseColumns::of(&task.phase).unwrap();
+        let columns = checksum::task_columns(&task, &phase);
+        assert!(new_root(&columns).is_some());
+        assert!(disk.insert(&task, &input).unwrap());
+        let short = row(&disk);
+        disk.connection.execute("DELETE FROM task", []).unwrap();
+        disk.connection.execute_values(INSERT, &[&columns, &columns_after_phase(&task, &input, &columns)]).unwrap();
+        assert_eq!(short, row(&disk));
+        assert_eq!(disk.task(&task.key).unwrap(), Some(task));
+    }
+
+    #[test]
+    fn an_end_with_another_change_is_refused_and_not_written_in_part() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut disk = disk(directory.path());
+        let before = running_root();
+        disk.insert(&before, &Json::from_text("{}")).unwrap();
+        let phase = Phase::Settled { outcome: Outcome::Cancelled, at: before.updated_at, last_attempt: None };
+        let after = Task { phase, revision: before.revision + 1, attempt: before.attempt + 1, ..before.clone() };
+        assert!(matches!(disk.update(&before, &after), Err(DiskError::Failed(_))));
+        assert_eq!(disk.task(&before.key).unwrap(), Some(before));
+    }
+}

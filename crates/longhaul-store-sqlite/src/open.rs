@@ -98,7 +98,7 @@ pub fn create_directory(path: impl AsRef<Path>) -> Result<(), OpenError> {
     file::create_directory(path).map_err(|error| io_error(path, &error))
 }
 
-fn open_disk(path: &Path, options: &SqliteOptions) -> Result<(SqliteDisk, SqliteReader), OpenError> {
+pub(crate) fn open_disk(path: &Path, options: &SqliteOptions) -> Result<(SqliteDisk, SqliteReader), OpenError> {
     let io = |error: std::io::Error| io_error(path, &error);
     if path.is_dir() {
         return Err(is_a_directory(path));

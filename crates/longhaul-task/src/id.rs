@@ -170,9 +170,9 @@ impl fmt::Debug for NodeId {
 /// Writes bytes as hexadecimal digits, two per byte. Every creation writes several IDs, and `format!` takes several times as
 /// long.
 fn write_hex(bytes: &[u8], digits: &mut [u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    const HEX: &[u8; 16] = b"0123456789abcdef";
     for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
+        pair.copy_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);
     }
 }
 

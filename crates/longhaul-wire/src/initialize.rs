@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{self, RpcError, part_fault};
+use crate::jsonrpc::{self, RpcError, describe_read_error};
 use crate::params::required_string;
 use crate::{Capabilities, Peer, ReplyTo, Revision, ServerFeatures, text};
 
@@ -38,7 +38,7 @@ impl<'a> Initialize<'a> {
         }
         let params: InitializeParams<'a> = params
             .map_or_else(|| Ok(InitializeParams::default()), |params| serde_json::from_str(params.get()))
-            .map_err(|error| format!("`params` cannot be read: {}", part_fault(&error)))
+            .map_err(|error| format!("`params` cannot be read: {}", describe_read_error(&error)))
             .map_err(RpcError::invalid_params)?;
         let requested = required_string("protocolVersion", params.protocol_version)?;
         let declared = params

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{RpcError, part_fault};
+use crate::jsonrpc::{RpcError, describe_read_error};
 use crate::refusal;
 use crate::text::{self, ObjectMembers};
 
@@ -103,7 +103,7 @@ impl<'a> RequestParams<'a> {
         match params {
             None => Ok(Self::default()),
             Some(raw) => serde_json::from_str(raw.get())
-                .map_err(|error| format!("`params` cannot be read: {}", part_fault(&error))),
+                .map_err(|error| format!("`params` cannot be read: {}", describe_read_error(&error))),
         }
     }
 

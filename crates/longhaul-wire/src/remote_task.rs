@@ -73,7 +73,7 @@ impl RemoteTask {
             return Err(NotATask("it must be an object".to_owned()));
         }
         let members: TaskMembers<'_> =
-            serde_json::from_str(raw.get()).map_err(|error| NotATask(jsonrpc::part_fault(&error)))?;
+            serde_json::from_str(raw.get()).map_err(|error| NotATask(jsonrpc::describe_read_error(&error)))?;
         let id = members.task_id.0;
         if !(1..=REMOTE_ID_BYTES_MAX).contains(&id.len()) {
             return Err(NotATask(format!("`taskId` must have 1 to {REMOTE_ID_BYTES_MAX} bytes")));

@@ -88,7 +88,7 @@ fn route_stateless<'a>(
 ) -> Result<RoutedRequest<'a>, RpcError> {
     let params = request.params.of_stateless()?;
     let meta = StatelessMeta::parse(params.meta.as_ref()).map_err(|error| {
-        match (&*request.method, foreign_version(params.meta.as_ref())) {
+        match (&*request.method, unsupported_version_in(params.meta.as_ref())) {
             // A client that tries to open a session shows this error to its user, so the error lists the supported versions.
             ("initialize", _) => unsupported_version(&handshake_version(request)),
             // Another version may have other rules for `_meta`.
@@ -274,8 +274,8 @@ pub fn generation_of(revision: Revision) -> Generation {
     if revision.is_stateless() { Generation::Ext2026 } else { Generation::Core2025 }
 }
 
-/// The version that a stateless request names, if it is not spoken.
-fn foreign_version<'a>(meta: Option<&ObjectMembers<'a>>) -> Option<Cow<'a, str>> {
+/// The version that `_meta` names, if it is no supported stateless revision.
+fn unsupported_version_in<'a>(meta: Option<&ObjectMembers<'a>>) -> Option<Cow<'a, str>> {
     let version = text::string(meta?.get(VERSION_KEY)?)?;
     let is_spoken = Revision::parse(&version).is_some_and(Revision::is_stateless);
     (!is_spoken).then_some(version)

@@ -6,7 +6,7 @@ use longhaul_task::TaskId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{self, RequestId, RpcError, part_fault};
+use crate::jsonrpc::{self, RequestId, RpcError, describe_read_error};
 use crate::list::ListKind;
 use crate::{Capabilities, Capability, ReplyTo, text};
 
@@ -51,7 +51,8 @@ impl SubscriptionFilter {
         if !text::is_object(raw) {
             return Err(wrong("it must be an object"));
         }
-        let members: FilterMembers<'_> = serde_json::from_str(raw.get()).map_err(|error| wrong(&part_fault(&error)))?;
+        let members: FilterMembers<'_> =
+            serde_json::from_str(raw.get()).map_err(|error| wrong(&describe_read_error(&error)))?;
         let strings = |name: &str, raw: &'_ RawValue, entries_max: usize| {
             let strings: Vec<text::JsonString<'_>> =
                 serde_json::from_str(raw.get()).map_err(|_| wrong(&format!("`{name}` must be an array of strings")))?;

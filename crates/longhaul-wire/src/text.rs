@@ -190,9 +190,9 @@ pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -
 }
 
 /// A struct that is read from an object. The derived reader of the struct alone would accept an array, too.
-pub(crate) struct Object<T>(pub(crate) T);
+pub(crate) struct FromObject<T>(pub(crate) T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for FromObject<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct ObjectVisitor<T>(PhantomData<T>);
 
@@ -208,7 +208,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
             }
         }
 
-        from.deserialize_map(ObjectVisitor(PhantomData)).map(Object)
+        from.deserialize_map(ObjectVisitor(PhantomData)).map(FromObject)
     }
 }
 

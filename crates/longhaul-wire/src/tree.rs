@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::jsonrpc::part_fault;
+use crate::jsonrpc::{DUPLICATE_FIELD, describe_read_error};
 
 /// Reads a JSON text. It is an error if a key occurs twice in an object.
 ///
 /// Readers treat such an object differently: `Value` keeps the last of two equal keys, a derived reader refuses them, and
 /// others keep the first. So the tool could read another value than the one that was checked against the schema.
 pub(crate) fn parse(json: &str) -> Result<Value, String> {
-    serde_json::from_str::<Tree>(json).map(|tree| tree.0).map_err(|error| part_fault(&error))
+    serde_json::from_str::<Tree>(json).map(|tree| tree.0).map_err(|error| describe_read_error(&error))
 }
 
 struct Tree(Value);
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(de::Error::custom(format_args!("duplicate field `{key}`")));
+                return Err(de::Error::custom(format_args!("{DUPLICATE_FIELD}`{key}`")));
             }
             let Tree(value) = members.next_value()?;
             object.insert(key, value);
@@ -113,5 +113,7 @@ mod tests {
         for json in lone_halves {
             assert_eq!(parse(json).unwrap_err(), "a string has a Unicode escape that stands for no character");
         }
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        assert_eq!(parse(&deep).unwrap_err(), "it is nested too deeply");
     }
 }

@@ -380,7 +380,7 @@ impl RunningServer {
     ) -> Result<(), Error> {
         let pipes = self.pipes();
         pipes.ends_with_last.store(true, Ordering::Relaxed);
-        let _draining = drain_at(self.stop.clone(), self.receiver.clone());
+        let _draining = drain_on_stop(self.stop.clone(), self.receiver.clone());
         let clients = async {
             let served = pipes.serve(input, output).await;
             tokio::select! {
@@ -466,7 +466,7 @@ impl HttpServer {
         let endpoint = HttpEndpoint::new(receiver.clone(), identity, guard, limits.clone());
         let (tidying, tidied_until) = (receiver.clone(), stop.clone());
         tokio::spawn(async move { tidying.tidy_until(tidied_until).await });
-        let _draining = drain_at(stop.clone(), receiver.clone());
+        let _draining = drain_on_stop(stop.clone(), receiver.clone());
         let ended = tokio::select! {
             () = http::serve(self.listener, endpoint, stop) => Ok(()),
             stopped = stopped(&receiver) => Err(stopped),
@@ -477,8 +477,9 @@ impl HttpServer {
     }
 }
 
-/// Starts no task any more when the server is told to stop: one that began then would not have its full time.
-fn drain_at(stop: CancellationToken, receiver: Receiver) -> AbortOnDropHandle<()> {
+/// Drains the engine and closes the receiver as soon as `stop` is cancelled. A task that began later would not have its full
+/// time.
+fn drain_on_stop(stop: CancellationToken, receiver: Receiver) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         stop.cancelled().await;
         receiver.engine().drain();

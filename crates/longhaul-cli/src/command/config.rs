@@ -80,7 +80,7 @@ impl CheckConfig {
 impl NewConfig {
     fn run(self) -> Result<(), CommandError> {
         if self.file.as_os_str() == "-" {
-            return crate::output::write_stdout_line(format_args!("{}", example::EXAMPLE.trim_end()));
+            return write_stdout_raw(example::EXAMPLE.trim_end());
         }
         let made = OpenOptions::new().write(true).create_new(true).open(&self.file);
         let written = made.and_then(|mut file| file.write_all(example::EXAMPLE.as_bytes()));

@@ -101,19 +101,14 @@ impl Ledger {
         match &**method {
             "initialize" => self.initialize = Some(text()),
             "logging/setLevel" => self.log_level = Some(text()),
-            "tools/call" => {
-                let Some(line) = with_key(&line, now_ms()) else {
-                    // The server refuses it.
-                    self.open.push((id, OpenRequest::Once));
-                    return line;
+            "tools/call" | "prompts/get" | "resources/read" => {
+                // The server refuses a request to which no key can be added. A call must not run twice even so.
+                let (line, request) = match with_key(&line, now_ms()) {
+                    Some(line) => (line.clone(), OpenRequest::MayHaveTask(line)),
+                    None if method == "tools/call" => (line, OpenRequest::Once),
+                    None => (line.clone(), OpenRequest::Repeatable(line)),
                 };
-                self.open.push((id, OpenRequest::MayHaveTask(line.clone())));
-                return line;
-            }
-            "prompts/get" | "resources/read" => {
-                // The server refuses a request to which no key can be added.
-                let line = with_key(&line, now_ms()).unwrap_or(line);
-                self.open.push((id, OpenRequest::MayHaveTask(line.clone())));
+                self.open.push((id, request));
                 return line;
             }
             _ => {}
@@ -209,10 +204,8 @@ impl Ledger {
         self.open.retain(|(id, request)| {
             match request {
                 OpenRequest::Repeatable(line) => replay.to_server.push(String::from_utf8_lossy(line).into_owned()),
-                // The server refuses a request to which no mark can be added.
-                OpenRequest::MayHaveTask(line) => replay
-                    .to_server
-                    .push(as_repeated(line).unwrap_or_else(|| String::from_utf8_lossy(line).into_owned())),
+                // A mark can be added wherever a key could.
+                OpenRequest::MayHaveTask(line) => replay.to_server.extend(as_repeated(line)),
                 OpenRequest::Once => replay.to_client.push(lost(id)),
             }
             !matches!(request, OpenRequest::Once)
@@ -256,7 +249,8 @@ fn now_ms() -> u64 {
 /// A request with an idempotency key. Everything else in it stays as it was written.
 fn with_key(line: &[u8], now_ms: u64) -> Option<Vec<u8>> {
     with_meta(line, |meta| {
-        if !meta.contains_key(idempotency::META_KEY) {
+        // As for the server, null counts as absent.
+        if meta.get(idempotency::META_KEY).is_none_or(|key| key.get() == "null") {
             let key = Value::from(format!("relay-{:032x}", rand::rng().random::<u128>()));
             meta.insert(idempotency::META_KEY.into(), raw(&key)?);
             meta.insert(idempotency::RELAYED_META_KEY.into(), raw(&Value::from(now_ms))?);
@@ -356,6 +350,17 @@ mod tests {
         }
         let [prompt, read] = passed_on;
         assert_eq!(messages(&ledger.replay().to_server), [prompt, read, refused], "under the same keys");
+    }
+
+    #[test]
+    fn a_key_that_is_null_counts_as_absent() {
+        let mut ledger = Ledger::default();
+        let meta = json!({ idempotency::META_KEY: null });
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "t", "_meta": meta } });
+        let passed_on = from_client(&mut ledger, &call);
+        let meta = &passed_on["params"]["_meta"];
+        assert!(meta[idempotency::META_KEY].is_string() && meta[idempotency::RELAYED_META_KEY].is_u64(), "{meta}");
     }
 
     #[test]

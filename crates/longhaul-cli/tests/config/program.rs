@@ -47,6 +47,15 @@ async fn the_example_that_config_new_writes_works() {
 }
 
 #[test]
+fn the_example_on_standard_output_is_the_one_in_a_file() {
+    let place = ConfigFolder::new("");
+    let file = place.path("new.toml");
+    assert_eq!(run(&["config", "new", file.to_str().unwrap()]).0, Some(0));
+    let (code, stdout, _) = run(&["config", "new", "-"]);
+    assert_eq!((code, stdout), (Some(0), std::fs::read_to_string(file).unwrap()));
+}
+
+#[test]
 fn a_wrong_file_is_refused_with_all_its_mistakes() {
     let place = ConfigFolder::new("[tool.a]\ncomand = [\"true\"]\n\n[server]\nlisten = 5\n");
     let path = place.path("longhaul.toml");

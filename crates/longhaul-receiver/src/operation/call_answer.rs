@@ -25,7 +25,7 @@ pub(super) async fn announce(exchange: &Exchange, task: &TaskKey, stream: &Arc<M
 }
 
 /// Answers a call when its task has ended. A client that cancels the call cancels the task, and gets no answer.
-pub(super) async fn wait_cancellably(
+pub(super) async fn wait_for_end_or_cancellation(
     exchange: Exchange,
     session: &Arc<Session>,
     task: LastNotified,
@@ -91,14 +91,12 @@ pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<Operatio
     if let Some(answer) = answer(exchange, &task) {
         return answer.map(OperationResult::Ready);
     }
-    if let Some(session) = &exchange.session {
-        session.register_creation(&exchange.id, key.clone());
-    }
     exchange.follow(&task.snapshot.task, true);
     let waiting = exchange.clone();
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: Some(key.id.clone()),
+        creation: Some(key.clone()),
         call: Some(CallWait::UntilEnd),
         tool: None,
         run: Box::new(move |stream| Box::pin(async move { Ok(wait(waiting, key, &stream).await?.into()) })),

@@ -35,8 +35,8 @@ pub(super) async fn perform(
 ) -> Result<OperationResult, RpcError> {
     let chosen_id = call.task.and_then(|task| task.id.clone());
     let relay = call.relay.filter(|_| call.task.is_some());
-    let idempotency =
-        relay.map(|mark| idempotency::of_relayed(exchange, &mark.key, &call.engine_name, &call.input, call.task));
+    let idempotency = relay
+        .map(|mark| idempotency::of_request(exchange, &mark.key, &call.engine_name, call.input.as_str(), call.task));
     let mut checked = CheckedCall {
         exchange: exchange.clone(),
         tool: call.engine_name,

@@ -102,6 +102,7 @@ async fn wait(call: CheckedCall, rules: &CallRules, relay: Option<RelayedCall>) 
     Ok(OperationResult::Work(StreamWork {
         exchange,
         task: Some(awaited.id().clone()),
+        creation: None,
         call: Some(CallWait::Patience),
         tool: Some(tool),
         run: Box::new(move |stream| {

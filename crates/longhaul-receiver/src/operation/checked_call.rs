@@ -81,27 +81,19 @@ impl CheckedCall {
     }
 
     pub(super) async fn run_on_stream(mut self) -> OperationResult {
-        // A request that a relay repeats has a task from the start, which its cancellation cancels.
-        if let (Some(session), Some(task)) = (&self.exchange.session, &self.chosen)
-            && self.has_created(task).await
-        {
-            session.register_creation(&self.exchange.id, task.clone());
-        }
+        // A request that a relay repeats has a task from the start. An error of the store is found again by `create_task`.
+        let creation = match &self.chosen {
+            Some(task) if self.has_created(task).await.unwrap_or(false) => Some(task.clone()),
+            _ => None,
+        };
         let task = self.chosen.as_ref().map(|key| key.id.clone());
         OperationResult::Work(StreamWork {
             exchange: self.exchange.clone(),
             call: task.is_some().then_some(CallWait::UntilEnd),
             task,
+            creation,
             tool: Some(Arc::clone(&self.tool)),
-            run: Box::new(move |stream| {
-                Box::pin(async move {
-                    let result = self.run(Some(stream)).await;
-                    if let (Some(session), Err(_)) = (&self.exchange.session, &result) {
-                        session.take_creation(&self.exchange.id);
-                    }
-                    result
-                })
-            }),
+            run: Box::new(move |stream| Box::pin(async move { self.run(Some(stream)).await })),
         })
     }
 
@@ -152,7 +144,7 @@ impl CheckedCall {
         };
         let end = until_stop(&self.exchange.receiver, end).await?;
         audited.ended(&end);
-        self.response_to(end.map_err(|error| refusal::of_engine_in(self.form, &error))?).await
+        self.response_to(end.map_err(|error| refusal::of_engine_for(self.form, &error))?).await
     }
 
     pub(super) async fn response_to(&self, end: CallEnd) -> Result<WorkResult, RpcError> {

@@ -23,7 +23,7 @@ impl CheckedCall {
     /// of every creation would reserve room for them.
     pub(super) async fn create_task(&mut self, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let form = self.form;
-        let failed = |error: EngineError| refusal::of_engine_in(form, &error);
+        let failed = |error: EngineError| refusal::of_engine_for(form, &error);
         let mut input = self.input.clone();
         // Before anything is asked or admitted: a request whose ID is used is refused, or joins its task.
         if let Some(chosen) = &self.chosen {
@@ -97,7 +97,7 @@ impl CheckedCall {
                 let waiting = exchange.clone();
                 let answer = async {
                     call_answer::announce(exchange, &task.key, &stream).await;
-                    call_answer::wait_cancellably(waiting, session, last, &stream, cancel_requested).await
+                    call_answer::wait_for_end_or_cancellation(waiting, session, last, &stream, cancel_requested).await
                 };
                 return Box::pin(answer).await;
             }
@@ -122,13 +122,13 @@ impl CheckedCall {
     /// created. Any other request is refused.
     async fn answer_used_id(&self, task: &Task, stream: Option<Arc<MessageStream>>) -> Result<WorkResult, RpcError> {
         let exchange = &self.exchange;
+        let is_own = self.has_created(&task.key).await?;
         match (&exchange.session, stream, self.mode) {
-            (Some(session), Some(stream), CallMode::TaskThenResult) if self.has_created(&task.key).await => {
+            (Some(session), Some(stream), CallMode::TaskThenResult) if is_own => {
                 let cancel_requested = session.make_uncancellable(&exchange.id);
                 // The announcement may have been lost with the first server.
                 call_answer::announce(exchange, &task.key, &stream).await;
                 if task.is_settled() {
-                    session.take_creation(&exchange.id);
                     let answer = call_answer::wait(exchange.clone(), task.key.clone(), &stream).await?;
                     return Ok(answer.into());
                 }
@@ -136,17 +136,22 @@ impl CheckedCall {
                     progress_token: self.progress_token.clone(),
                     ..LastNotified::of(task, exchange.generation)
                 };
-                call_answer::wait_cancellably(exchange.clone(), session, last, &stream, cancel_requested).await
+                call_answer::wait_for_end_or_cancellation(exchange.clone(), session, last, &stream, cancel_requested)
+                    .await
             }
             _ => Err(wire_refusal::task_id_exists(task.key.id.shown())),
         }
     }
 
     /// Whether a relay repeats this request, and its first copy has created the task. Another request can have the same ID.
-    pub(super) async fn has_created(&self, task: &TaskKey) -> bool {
-        let Some(request) = self.idempotency.as_deref().filter(|_| self.is_repeated) else { return false };
-        let created = self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await;
-        matches!(created, Ok(Some(found)) if found.task.key == *task)
+    pub(super) async fn has_created(&self, task: &TaskKey) -> Result<bool, RpcError> {
+        let Some(request) = self.idempotency.as_deref().filter(|_| self.is_repeated) else { return Ok(false) };
+        match self.exchange.receiver.engine.find_created(&self.exchange.owner, request).await {
+            Ok(found) => Ok(found.is_some_and(|found| found.task.key == *task)),
+            Err(EngineError::Store(StoreError::IdempotencyKeyUsed)) => Ok(false),
+            // The task may be that of the first copy, so the used ID is no reason to refuse this one.
+            Err(error) => Err(refusal::of_engine(&error)),
+        }
     }
 
     /// The response to a repeated request: the task that the first request created, as it is now.

@@ -28,7 +28,7 @@ mod update_task;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use longhaul_task::TaskId;
+use longhaul_task::{TaskId, TaskKey};
 use longhaul_wire::jsonrpc::RpcError;
 use longhaul_wire::{Headers, Operation, RoutedRequest, acknowledge, refusal as wire_refusal};
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,8 @@ pub(crate) struct StreamWork {
     pub(crate) exchange: Exchange,
     /// The task whose result is waited for.
     pub(crate) task: Option<TaskId>,
+    /// The task that a cancellation of the request cancels. The work itself can name it later, when it has created the task.
+    pub(crate) creation: Option<TaskKey>,
     /// How long it waits, if it is the call that creates that task.
     pub(crate) call: Option<CallWait>,
     /// The tool that is called.

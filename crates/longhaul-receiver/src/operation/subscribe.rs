@@ -52,6 +52,7 @@ pub(super) async fn perform(exchange: &Exchange, filter: &SubscriptionFilter) ->
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
+        creation: None,
         call: None,
         tool: None,
         run: Box::new(move |stream| Box::pin(run(subscriber, accepted, tasks, changes, stream))),

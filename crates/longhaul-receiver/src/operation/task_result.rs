@@ -27,6 +27,7 @@ pub(crate) async fn of(exchange: &Exchange, key: TaskKey) -> Result<OperationRes
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.into_owned(),
         task: Some(key.id),
+        creation: None,
         call: None,
         tool: None,
         run: Box::new(move |stream| {

@@ -217,9 +217,12 @@ impl Session {
         work: StreamWork,
         batch: Option<&Arc<MessageStream>>,
     ) -> Result<Arc<MessageStream>, RpcError> {
-        let StreamWork { exchange, task, call, tool, run } = work;
+        let StreamWork { exchange, task, creation, call, tool, run } = work;
         let id = exchange.id.clone();
         let cancel = self.begin_request(&id)?;
+        if let Some(creation) = creation {
+            self.register_creation(&id, creation);
+        }
         let is_own = batch.is_none();
         let own_stream = || {
             let (request, method, generation) = (id.clone(), exchange.method, exchange.generation);
@@ -236,6 +239,10 @@ impl Session {
                 () = carrier.closed() => None,
                 completed = running => Some(completed),
             };
+            // Before the ID is free again. A request that was cancelled leaves this to its cancellation.
+            if completed.is_some() {
+                session.take_creation(&id);
+            }
             session.requests.lock().remove(&id);
             session.touch();
             let created = match completed {

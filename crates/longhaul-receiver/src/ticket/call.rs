@@ -246,6 +246,7 @@ pub(crate) async fn resume(exchange: &Exchange, key: TaskKey) -> Result<Operatio
     Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: Some(key.id.clone()),
+        creation: None,
         call: Some(CallWait::Patience),
         tool: None,
         run: Box::new(move |stream| {

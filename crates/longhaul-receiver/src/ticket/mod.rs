@@ -169,6 +169,7 @@ pub(crate) async fn perform(
     Some(Ok(OperationResult::Work(StreamWork {
         exchange: exchange.clone(),
         task: None,
+        creation: None,
         call: None,
         tool: Some(declaration.name().into()),
         run: Box::new(move |stream| {

@@ -148,6 +148,16 @@ async fn a_tool_says_in_its_annotations_whether_it_runs_as_a_task() {
 }
 
 #[tokio::test]
+async fn a_flag_that_is_null_counts_as_absent() {
+    let (server, _door) = start().await;
+    let client = open(&server).await;
+    create(&client, "echo", json!({ "required": true, "optional": null })).await;
+    create(&client, "echo", json!({ "required": null, "optional": true })).await;
+    let call = json!({ "name": "echo", "arguments": { "text": "x" }, "_meta": { "task": { "required": null } } });
+    assert_eq!(client.result("tools/call", call).await["content"][0]["text"], "x", "an ordinary call");
+}
+
+#[tokio::test]
 async fn a_malformed_request_for_a_task_is_refused_where_a_task_is_possible() {
     let (server, _door) = start().await;
     let client = open(&server).await;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use longhaul::{
     Ctx, Failure, Form, FormAnswer, JsonSchema, NoArgs, OnCrash, Prompt, Resource, ResourceTemplate, Server,
+    ServerLimits,
 };
+use longhaul_server::local;
 use longhaul_store::SystemClock;
 use longhaul_store_sqlite::SqliteOptions;
 use longhaul_testkit::tools::{Door, accepted_name, forms};
-use longhaul_testkit::{LATEST, ReplyMessages, SessionClient, TestServer, until};
+use longhaul_testkit::{LATEST, PipeClient, ReplyMessages, SessionClient, TestServer, until};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -329,6 +331,78 @@ async fn cancelling_a_repeated_request_cancels_the_task_of_the_first_one() {
     let sent = request.await.unwrap();
     assert!(sent.iter().all(|message| message["method"] == "notifications/tasks/created"), "{sent:?}");
     until("the cancellation", async || client.result("tasks/get", about("mine")).await["status"] == "cancelled").await;
+}
+
+/// A server and a client of it on a pipe, whose messages are received in their order.
+async fn on_a_pipe(revision: &str) -> (TestServer, PipeClient) {
+    let server = TestServer::start(server(&Door::closed())).await;
+    let pipe = PipeClient::connect(&server, local(), ServerLimits::default()).initialize(revision, forms()).await;
+    (server, pipe)
+}
+
+fn cancelled(request: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } })
+}
+
+async fn status(pipe: &mut PipeClient, id: &str) -> Value {
+    pipe.session_result("tasks/get", about(id)).await["status"].take()
+}
+
+/// In a batch, the cancellation is carried out before the work on the request begins.
+#[tokio::test]
+async fn a_repeated_request_that_is_cancelled_at_once_cancels_the_task() {
+    let (_server, mut pipe) = on_a_pipe("2025-03-26").await;
+    let params = relayed(read("report://2025", &chosen("mine")), "1");
+    pipe.send_session_request("first", "resources/read", params.clone()).await;
+    pipe.next_of("notifications/tasks/created").await;
+    let request = json!({ "jsonrpc": "2.0", "id": "second", "method": "resources/read", "params": repeated(params) });
+    pipe.send(&json!([request, cancelled("second")])).await;
+    assert_eq!(status(&mut pipe, "mine").await, "cancelled");
+}
+
+#[tokio::test]
+async fn a_repeated_request_that_is_refused_changes_nothing_for_the_open_one_with_its_id() {
+    let (_server, mut pipe) = on_a_pipe(LATEST).await;
+    let other = relayed(read("report://2026", &chosen("other")), "2");
+    pipe.send_session_request("first", "resources/read", read("report://2025", &chosen("mine"))).await;
+    pipe.next_of("notifications/tasks/created").await;
+    pipe.send_session_request("second", "resources/read", other.clone()).await;
+    pipe.next_of("notifications/tasks/created").await;
+    pipe.send_session_request("first", "resources/read", repeated(other)).await;
+    assert_eq!(pipe.response("first").await["error"]["code"], -32_600);
+    pipe.send(&cancelled("first")).await;
+    assert_eq!(status(&mut pipe, "mine").await, "cancelled");
+    assert_eq!(status(&mut pipe, "other").await, "working");
+}
+
+#[tokio::test]
+async fn a_used_idempotency_key_is_refused_for_another_task_id() {
+    let (server, _door) = start().await;
+    let client = open(&server, LATEST).await;
+    create(&client, "resources/read", relayed(read("report://2025", &chosen("one")), "1"), "one").await;
+    let other = relayed(read("report://2025", &chosen("two")), "1");
+    let refused = client.error("resources/read", other).await;
+    assert_eq!(refused["data"]["code"], "IDEMPOTENCY_KEY_USED", "{refused}");
+}
+
+/// Its client would take that refusal for the end of its request.
+#[tokio::test]
+async fn a_repeated_request_is_not_refused_for_its_used_id_while_the_store_cannot_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let store = longhaul_store_sqlite::open(&file, &SqliteOptions::default(), SystemClock).unwrap();
+    let door = Door::closed();
+    let server = TestServer::start_on(server(&door), Arc::new(store)).await;
+    let client = open(&server, LATEST).await;
+    let params = relayed(read("report://2025", &chosen("mine")), "1");
+    create(&client, "resources/read", params.clone(), "mine").await;
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("ALTER TABLE idempotency RENAME TO hidden").unwrap();
+    let refused = client.error("resources/read", repeated(params.clone())).await;
+    assert_eq!(refused["code"], -32_603, "{refused}");
+    other.execute_batch("ALTER TABLE hidden RENAME TO idempotency").unwrap();
+    door.open(1);
+    create(&client, "resources/read", repeated(params), "mine").await.last().await;
 }
 
 /// A model reads the content of a tool's result, and nothing else.

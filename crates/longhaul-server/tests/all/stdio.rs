@@ -1,9 +1,13 @@
 //! Standard input and output: one message per line.
 
+use std::time::Duration;
+
 use longhaul::{RateLimits, Server, ServerLimits};
-use longhaul_server::local;
+use longhaul_server::{local, stdio};
 use longhaul_testkit::{PipeClient, TestServer, VERSION, conformance, in_time, stateless_message, tasks_and_forms};
 use serde_json::{Value, json};
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio_util::sync::CancellationToken;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -292,4 +296,24 @@ async fn a_stop_ends_subscriptions_with_their_response() {
     let rest = pipe.rest().await;
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!((&rest[0]["id"], &rest[0]["result"]["_meta"][SUBSCRIPTION]), (&json!("s"), &json!("s")));
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_does_not_keep_a_server_from_stopping() {
+    let server = TestServer::start(conformance()).await;
+    let stop = CancellationToken::new();
+    let (mut input, input_end) = tokio::io::duplex(1 << 16);
+    let (_output, output_end) = tokio::io::duplex(16);
+    let limits = ServerLimits::default().stream_messages_max(1);
+    let receiver = server.receiver().clone();
+    let serving = stdio::serve(receiver, local(), BufReader::new(input_end), output_end, limits, stop.clone());
+    let serving = tokio::spawn(serving);
+    tokio::time::pause();
+    for id in 0..5 {
+        let request = message(&json!(id), "tools/list", json!({}));
+        input.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stop.cancel();
+    in_time("the end of the server", serving).await.unwrap().unwrap();
 }

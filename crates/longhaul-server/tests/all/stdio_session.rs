@@ -1,5 +1,7 @@
 //! A session on a pipe.
 
+use std::time::Duration;
+
 use longhaul::ServerLimits;
 use longhaul_receiver::Body;
 use longhaul_server::local;
@@ -98,6 +100,23 @@ async fn a_wait_for_a_result_is_answered_at_the_end_of_file() {
     pipe.close();
     assert_eq!(pipe.response("wait").await["error"]["data"]["code"], "DRAINING");
     pipe.finish().await;
+}
+
+#[tokio::test]
+async fn a_wait_that_begins_while_the_server_stops_is_answered_before_it_ends() {
+    let (_server, mut pipe) = open("2025-11-25").await;
+    let slow = json!({ "name": "slow_compute", "arguments": { "seconds": 1_000 }, "task": {} });
+    let id = pipe.session_result("tools/call", slow).await["task"]["taskId"].clone();
+    pipe.send_session_request("first", "tasks/result", json!({ "taskId": id })).await;
+    pipe.session_result("ping", json!({})).await;
+    tokio::time::pause();
+    pipe.begin_stop();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    pipe.send_session_request("second", "tasks/result", json!({ "taskId": id })).await;
+    for wait in ["first", "second"] {
+        assert_eq!(pipe.response(wait).await["error"]["data"]["code"], "DRAINING");
+    }
+    pipe.rest().await;
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ impl TaskWire for Lesson {
 
 /// A member of `_meta.task`. The key has no prefix, so a value without these members may mean something else and is ignored.
 fn read_flag(task: &RawValue, name: &str) -> Result<bool, RpcError> {
-    text::flag(text::member(task, name))
+    text::flag(text::member(task, name).filter(|flag| flag.get() != "null"))
         .ok_or_else(|| RpcError::invalid_params(format!("`_meta.task` is not valid: `{name}` must be true or false.")))
 }
 

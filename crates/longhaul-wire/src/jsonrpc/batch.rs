@@ -20,7 +20,7 @@ pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, InvalidMessag
         without_id(match error.classify() {
             // Only the limit is such an error: elements are read one by one below.
             Category::Data => RpcError::invalid_request(&format!("a batch has at most {BATCH_MAX} messages")),
-            Category::Syntax | Category::Eof | Category::Io => RpcError::parse_at(&error),
+            Category::Syntax | Category::Eof | Category::Io => RpcError::not_json(&error),
         })
     })?;
     if elements.0.is_empty() {

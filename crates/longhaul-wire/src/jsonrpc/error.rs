@@ -66,7 +66,7 @@ impl RpcError {
     }
 
     /// Not JSON: where the reader of the whole message stopped.
-    pub(super) fn parse_at(error: &serde_json::Error) -> Self {
+    pub(super) fn not_json(error: &serde_json::Error) -> Self {
         let what = if error.is_eof() { "the message ends before its JSON does" } else { "the message is not JSON" };
         Self::parse(&format!("{what} (line {}, column {})", error.line(), error.column()))
     }
@@ -186,16 +186,23 @@ pub(crate) fn write_error(out: &mut String, code: i64, message: &str, data: Opti
     out.push('}');
 }
 
+/// What the error of a derived reader says, before the name, about a key that occurs twice.
+pub(crate) const DUPLICATE_FIELD: &str = "duplicate field ";
+
 /// Why a part of a message cannot be read. The position is left out, because it counts from the start of the part.
-pub(crate) fn part_fault(error: &serde_json::Error) -> String {
+pub(crate) fn describe_read_error(error: &serde_json::Error) -> String {
     let why = error.to_string();
     let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
-    match why.strip_prefix("duplicate field ") {
+    match why.strip_prefix(DUPLICATE_FIELD) {
         Some(name) => format!("{} occurs twice", quote(name)),
         None if !error.is_syntax() => quote(why).into_owned(),
-        // The message was read as JSON before, without a look at the values of its numbers and escapes.
+        // The message was read as JSON before, without a look at its depth and at the values of its numbers and escapes.
         None if why == "number out of range" => "a number is too large".to_owned(),
-        None => "a string has a Unicode escape that stands for no character".to_owned(),
+        None if why == "recursion limit exceeded" => "it is nested too deeply".to_owned(),
+        None if why.ends_with("hex escape") || why == "invalid unicode code point" => {
+            "a string has a Unicode escape that stands for no character".to_owned()
+        }
+        None => "it cannot be read".to_owned(),
     }
 }
 

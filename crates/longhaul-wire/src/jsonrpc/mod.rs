@@ -21,7 +21,7 @@ mod parse;
 
 pub use batch::{BATCH_MAX, batch, is_batch, parse_batch};
 pub use encode::{error, notification, one_line, request, response, result};
+pub(crate) use error::{DUPLICATE_FIELD, describe_read_error, write_error};
 pub use error::{RpcError, code, quote};
-pub(crate) use error::{part_fault, write_error};
 pub use id::{ID_BYTES_MAX, RequestId};
 pub use parse::{DEPTH_MAX, InvalidMessage, Message, Notification, Request, Response, parse};

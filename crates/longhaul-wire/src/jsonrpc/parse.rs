@@ -5,10 +5,10 @@ use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::error::part_fault;
+use super::error::describe_read_error;
 use super::{ID_BYTES_MAX, RequestId, RpcError};
 use crate::params::{Params, RequestParams};
-use crate::text::{self, Object};
+use crate::text::{self, FromObject};
 
 /// How deep a message may nest. Readers commonly stop at 128; what we build around a caller's value must still pass.
 pub const DEPTH_MAX: usize = 100;
@@ -80,21 +80,21 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, InvalidMessage> {
         // A derived reader would take an array for a struct without names.
         return Err(without_id(match serde_json::from_str::<IgnoredAny>(json) {
             Ok(_) => RpcError::invalid_request("batches are not supported; send one message at a time"),
-            Err(error) => RpcError::parse_at(&error),
+            Err(error) => RpcError::not_json(&error),
         }));
     }
     // One pass finds everything that most messages need, and a second one what is wrong with the others.
-    if let Ok(mut envelope) = serde_json::from_str::<Envelope<'_, Object<RequestParams<'_>>>>(json) {
-        let params = envelope.params.take().map(|Object(params)| params).unwrap_or_default();
+    if let Ok(mut envelope) = serde_json::from_str::<Envelope<'_, FromObject<RequestParams<'_>>>>(json) {
+        let params = envelope.params.take().map(|FromObject(params)| params).unwrap_or_default();
         return envelope.judge(json, Ok(Params::new(json, Ok(params))));
     }
     let is_object = json.trim_start().starts_with('{');
     let envelope: Envelope<'_, &RawValue> = serde_json::from_str(json).map_err(|error| {
         without_id(match error.classify() {
             // The same member twice; or no object at all, for which the reader's own message is unclear.
-            Category::Data if is_object => RpcError::invalid_request(&part_fault(&error)),
+            Category::Data if is_object => RpcError::invalid_request(&describe_read_error(&error)),
             Category::Data => RpcError::invalid_request("a message is a JSON object"),
-            Category::Syntax | Category::Eof | Category::Io => RpcError::parse_at(&error),
+            Category::Syntax | Category::Eof | Category::Io => RpcError::not_json(&error),
         })
     })?;
     let params = match envelope.params {
