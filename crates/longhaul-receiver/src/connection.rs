@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use crate::operation::OperationResult;
 use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
-use crate::session::{ResponsePatience, Session};
+use crate::session::{ResponseDelivery, Session};
 use crate::stream::MessageStream;
 use crate::{Caller, MessageResponse, Receiver, RequestKind, SessionLimits, audit, entrance, refusal, stateless};
 
-/// A single response goes out as soon as it is there; those of a batch together.
-const PATIENCE: ResponsePatience = ResponsePatience { single: Duration::ZERO, batch: Duration::MAX };
+/// The next message is read at once, whatever the responses take: it may cancel a request.
+const DELIVERY: ResponseDelivery = ResponseDelivery { patience: Duration::ZERO, joins_batches: true };
 
 /// A client at the other end of a pipe. It has at most one session, which ends with the connection.
 pub struct Connection {
@@ -53,7 +53,7 @@ impl Connection {
                 if let Ok(Message::Notification(notification)) = &parsed {
                     self.cancel_by(notification);
                 }
-                return session.receive(None, &message, PATIENCE).await;
+                return session.receive(None, &message, DELIVERY).await;
             }
             if let Ok(Message::Request(request)) = &parsed {
                 return self.receive_before_session(request);

@@ -11,13 +11,13 @@ use longhaul_wire::{HeaderValue, Headers, Peer, ReplyTo, Revision, refusal as wi
 use crate::receiver::ReceiverInner;
 use crate::response::MetricsLabel;
 use crate::session::token::SessionClaims;
-use crate::session::{ResponsePatience, Session};
+use crate::session::{ResponseDelivery, Session};
 use crate::stream::EventId;
 use crate::{Caller, MessageResponse, Receiver, RequestKind, audit, refusal, stateless};
 
 const SESSION_HEADER: &str = "mcp-session-id";
 
-const PATIENCE: ResponsePatience = ResponsePatience { single: RESPONSE_PATIENCE_MAX, batch: RESPONSE_PATIENCE_MAX };
+const DELIVERY: ResponseDelivery = ResponseDelivery { patience: RESPONSE_PATIENCE_MAX, joins_batches: false };
 
 /// How long a response may take before it is sent as a stream of events.
 const RESPONSE_PATIENCE_MAX: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ impl Receiver {
             return Box::pin(without_session(receiver, caller, body)).await;
         }
         match Box::pin(find_session(receiver, caller, headers)).await {
-            Ok(session) => Box::pin(session.receive(Some(headers), body, PATIENCE)).await,
+            Ok(session) => Box::pin(session.receive(Some(headers), body, DELIVERY)).await,
             Err(response) => response,
         }
     }

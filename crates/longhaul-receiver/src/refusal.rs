@@ -114,7 +114,7 @@ pub(crate) fn of_stop(stop: &CtxError, revision: Revision) -> RpcError {
     match stop {
         CtxError::CannotAsk { kind, label, params } => {
             let capability = Capability::to_answer(*kind, params);
-            let why = wire_refusal::cannot_ask(label, params, capability);
+            let why = wire_refusal::cannot_ask(label, params, capability, revision);
             if revision.is_stateless() {
                 capability.missing_for(&why)
             } else {

@@ -3,7 +3,7 @@
 use longhaul_task::Json;
 
 use crate::jsonrpc::{RpcError, code, quote};
-use crate::{Capability, Revision, question};
+use crate::{Capabilities, Capability, Peer, Revision, question};
 
 /// For a task that does not exist, has expired or belongs to another owner. The three cannot be told apart.
 pub fn no_such_task() -> RpcError {
@@ -41,9 +41,14 @@ pub fn no_such_prompt(name: &str) -> RpcError {
     RpcError::invalid_params(format!("Unknown prompt: {}", quote(name)))
 }
 
-/// For completions of something that the server does not have.
-pub fn nothing_to_complete(what: &str) -> RpcError {
-    RpcError::invalid_params(format!("There is nothing to complete: {}", quote(what)))
+/// For the completion of a resource or template that the server does not have.
+pub fn no_such_template(uri: &str) -> RpcError {
+    RpcError::invalid_params(format!("Unknown resource template: {}", quote(uri)))
+}
+
+/// For the completion of an argument that its prompt or template does not have.
+pub fn no_such_argument(name: &str) -> RpcError {
+    RpcError::invalid_params(format!("Unknown argument: {}", quote(name)))
 }
 
 /// For a method of a feature that the server does not offer.
@@ -101,15 +106,19 @@ pub fn task_required(tool: &str) -> RpcError {
 
 /// For a question that the client of an ordinary call has not declared to be able to answer: the question, what is missing,
 /// and what can be done.
-pub fn cannot_ask(label: &str, params: &Json, capability: Capability) -> String {
+pub fn cannot_ask(label: &str, params: &Json, capability: Capability, revision: Revision) -> String {
     let question = match question::message(params) {
         Some(message) => format!("\"{}\" (`{label}`)", quote(&message)),
         None => format!("`{label}`"),
     };
+    let needed = if Peer::new(revision, Capabilities::default().and(capability)).capabilities.has(capability) {
+        format!("a client with the capability {}", capability.declaration())
+    } else {
+        format!("a client of a later revision than {}", revision.as_str())
+    };
     format!(
-        "The tool asks {question}, which needs a client with the capability {}. Call it from such a client, or as a task, \
-         whose questions can be answered from another client.",
-        capability.declaration()
+        "The tool asks {question}, which needs {needed}. Call it from such a client, or as a task, whose questions can be \
+         answered from another client."
     )
 }
 

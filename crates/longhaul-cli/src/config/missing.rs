@@ -1,5 +1,5 @@
-//! Warns of programs and folders that a valid config file names and this machine does not have. These are not errors,
-//! because they may exist when a tool is called.
+//! Warns of programs, folders and files that a valid config file names and this machine does not have. These are not errors,
+//! because they may exist when a tool is called or a file is read.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,33 +8,45 @@ use rustix::fs::{Access, access};
 use serde_json::Map;
 use toml::de::{DeTable, DeValue};
 
+use super::Config;
 use super::command_tool::program_path;
+use super::content::ContentSource;
 use super::problem::{Problem, Problems};
 use super::tool::{CommandLine, ToolConfig};
 
-/// The programs and folders that are missing, with their places in the text of the file.
-pub(super) fn find(text: &str, tools: &[ToolConfig]) -> Vec<Problem> {
+/// What is missing, with its place in the text of the file.
+pub(super) fn find(text: &str, config: &Config) -> Vec<Problem> {
     let problems = Problems::of(text);
     let Ok(root) = DeTable::parse(text) else { return Vec::new() };
-    let Some(DeValue::Table(sections)) = root.get_ref().get("tool").map(toml::Spanned::get_ref) else {
-        return Vec::new();
+    let add = |kind: &str, name: &str, key: &str, what: String, remedy: &str| {
+        let section = member(root.get_ref(), kind).and_then(DeValue::as_table).and_then(|table| member(table, name));
+        let value = section.and_then(DeValue::as_table).and_then(|section| section.get(key));
+        let at = value.map_or(0..0, toml::Spanned::span);
+        problems.add(&at, &format!("{kind}.{name}.{key}"), what, remedy);
     };
-    for tool in tools {
-        let Some(DeValue::Table(section)) = sections.get(tool.name.as_str()).map(toml::Spanned::get_ref) else {
-            continue;
-        };
-        let add = |key: &str, what: String, remedy: &str| {
-            let at = section.get(key).map_or(0..0, toml::Spanned::span);
-            problems.add(&at, &format!("tool.{}.{key}", tool.name), what, remedy);
-        };
+    for tool in &config.tools {
         if !tool.directory.is_dir() {
             let what = format!("is {}, which is not a folder", tool.directory.display());
-            add("directory", what, "make the folder, or correct the path");
+            add("tool", &tool.name, "directory", what, "make the folder, or correct the path");
         } else if let Some((what, remedy)) = missing_program(tool) {
-            add("command", what, remedy);
+            add("tool", &tool.name, "command", what, remedy);
+        }
+    }
+    let prompts = config.prompts.iter().map(|prompt| ("prompt", &prompt.name, &prompt.content));
+    let resources = config.resources.iter().map(|resource| ("resource", &resource.name, &resource.content));
+    for (kind, name, content) in prompts.chain(resources) {
+        if let ContentSource::File(path) = content
+            && !path.is_file()
+        {
+            let what = format!("is {}, which is not a file", path.display());
+            add(kind, name, "file", what, "make the file, or correct the path");
         }
     }
     problems.into_sorted()
+}
+
+fn member<'a, 'i>(table: &'a DeTable<'i>, name: &str) -> Option<&'a DeValue<'i>> {
+    table.get(name).map(toml::Spanned::get_ref)
 }
 
 fn missing_program(tool: &ToolConfig) -> Option<(String, &'static str)> {

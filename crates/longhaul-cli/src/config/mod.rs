@@ -93,7 +93,7 @@ pub(crate) fn check(path: &Path) -> Result<(Config, Vec<Problem>), ConfigError> 
         ConfigError::NotText { path: shown(), line: before.split(|byte| *byte == b'\n').count() }
     })?;
     let config = parse(&text, &folder_of(path)).map_err(|problems| ConfigError::Wrong { path: shown(), problems })?;
-    let missing = missing::find(&text, &config.tools);
+    let missing = missing::find(&text, &config);
     Ok((config, missing))
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct PromptConfig {
     pub(crate) name: String,
     title: Option<String>,
     description: Option<String>,
-    content: ContentSource,
+    pub(super) content: ContentSource,
 }
 
 pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Option<PromptConfig> {

@@ -11,12 +11,12 @@ use super::section::NamedSection;
 /// A resource that the config file declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResourceConfig {
-    name: String,
+    pub(super) name: String,
     pub(crate) uri: String,
     title: Option<String>,
     description: Option<String>,
     mime_type: Option<String>,
-    content: ContentSource,
+    pub(super) content: ContentSource,
 }
 
 pub(super) fn read(section: &NamedSection<'_>, name: &str, folder: &Path) -> Option<ResourceConfig> {

@@ -84,11 +84,12 @@ fn a_file_that_is_not_utf_8_is_refused_with_the_line() {
 }
 
 #[tokio::test]
-async fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
+async fn what_is_missing_on_this_machine_is_a_warning_of_a_valid_file() {
     let config = "[tool.a]\ncommand = [\"no-such-program\"]\n[tool.b]\ncommand = [\"./here\", \"x\"]\n\
                   [tool.c]\ncommand = [\"sh\"]\ndirectory = \"nowhere\"\n\
                   [tool.d]\ncommand = [\"only-there\"]\nenv.PATH = \"@/there\"\n\
-                  [tool.e]\ncommand = [\"sh\", \"-c\", \"true\"]\n";
+                  [tool.e]\ncommand = [\"sh\", \"-c\", \"true\"]\n\
+                  [resource.f]\nuri = \"docs://f\"\nfile = \"no-file.md\"\n";
     let place = ConfigFolder::new(config);
     let path = place.path("longhaul.toml");
     let check = || run(&["config", "check", path.to_str().unwrap()]);
@@ -106,16 +107,20 @@ async fn a_program_or_a_folder_that_is_missing_is_a_warning_of_a_valid_file() {
             place.path("nowhere").display()
         ),
         "line 9, column 11: `tool.d.command` runs \"only-there\"".to_owned(),
+        format!(
+            "line 15, column 8: `resource.f.file` is {}, which is not a file; ",
+            place.path("no-file.md").display()
+        ),
     ] {
         assert!(stderr.contains(&format!("warning: {expected}")), "{expected} is not in:\n{stderr}");
     }
-    assert_eq!(stderr.lines().count(), 4, "{stderr}");
+    assert_eq!(stderr.lines().count(), 5, "{stderr}");
     let server = place.launch().start().await;
     server.says("`tool.a.command` runs \"no-such-program\", which is not in PATH").await;
     std::fs::create_dir(place.path("there")).unwrap();
     std::fs::copy("/bin/true", &here).unwrap();
     std::fs::copy("/bin/true", place.path("there/only-there")).unwrap();
-    assert_eq!(check().2.lines().count(), 2, "{:?}", check());
+    assert_eq!(check().2.lines().count(), 3, "{:?}", check());
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) async fn perform(
         }
         CompletionTarget::Template(text) => {
             let found = catalogue.templates.find(text).or_else(|| catalogue.find_resource(text));
-            let resource = found.ok_or_else(|| wire_refusal::nothing_to_complete(text))?;
+            let resource = found.ok_or_else(|| wire_refusal::no_such_template(text))?;
             let has_variable = match resource.declaration.address() {
                 ResourceAddress::Template(template) => template.variables().any(|name| name == complete.argument),
                 ResourceAddress::Uri(_) => false,
@@ -35,7 +35,7 @@ pub(super) async fn perform(
         }
     };
     if !has_argument {
-        return Err(wire_refusal::nothing_to_complete(&complete.argument));
+        return Err(wire_refusal::no_such_argument(&complete.argument));
     }
     let completes = |name: &String| *name == complete.argument;
     let Some(completions) = completions.filter(|completions| completions.arguments.iter().any(completes)) else {

@@ -41,7 +41,7 @@ pub(crate) use self::follow::LastNotified;
 pub use self::limits::SessionLimits;
 use self::outgoing::ResponseSlot;
 pub(crate) use self::question::ask_on_stream;
-pub(crate) use self::receive::ResponsePatience;
+pub(crate) use self::receive::ResponseDelivery;
 use self::streams::Streams;
 use self::token::SessionId;
 use crate::exchange::Exchange;

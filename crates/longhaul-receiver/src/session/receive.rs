@@ -19,11 +19,13 @@ use crate::{MessageResponse, RequestKind, SOON_MS, audit};
 /// How long a client waits until its answer to a question is stored.
 const ANSWER_STORED_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// How long a response may take before its stream is opened. Proxies and clients give up on a silent connection.
+/// How a transport delivers responses that take time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ResponsePatience {
-    pub(crate) single: Duration,
-    pub(crate) batch: Duration,
+pub(crate) struct ResponseDelivery {
+    /// How long a response may take before its stream is opened. Proxies and clients give up on a silent connection.
+    pub(crate) patience: Duration,
+    /// Whether the responses to a batch are one message, however late, also if other messages precede them.
+    pub(crate) joins_batches: bool,
 }
 
 /// What a request has led to.
@@ -38,12 +40,12 @@ impl Session {
         self: &Arc<Self>,
         headers: Option<&(dyn Headers + Sync)>,
         body: &[u8],
-        patience: ResponsePatience,
+        delivery: ResponseDelivery,
     ) -> MessageResponse {
         self.touch();
         if self.peer.revision.has_batches() && jsonrpc::is_batch(body) {
             return match jsonrpc::parse_batch(body) {
-                Ok(messages) => self.receive_batch(messages, patience.batch).await,
+                Ok(messages) => self.receive_batch(messages, delivery).await,
                 Err(rejected) => self.reject(&rejected),
             };
         }
@@ -52,7 +54,7 @@ impl Session {
                 let tally = MetricsLabel::of(&request.method);
                 match self.start(&request, headers, None).await {
                     Ok(RequestStart::Ready(text)) => MessageResponse::message(text, tally),
-                    Ok(RequestStart::OnStream(stream)) => self.respond(&stream, patience.single, tally).await,
+                    Ok(RequestStart::OnStream(stream)) => self.respond(&stream, delivery.patience, tally).await,
                     Err(error) => MessageResponse::error(Some(&request.id), &error, tally),
                 }
             }
@@ -68,7 +70,7 @@ impl Session {
     async fn receive_batch(
         self: &Arc<Self>,
         messages: Vec<Result<Message<'_>, InvalidMessage>>,
-        patience: Duration,
+        delivery: ResponseDelivery,
     ) -> MessageResponse {
         let wants_response =
             |message: &&Result<_, _>| !matches!(message, Ok(Message::Notification(_) | Message::Response(_)));
@@ -79,7 +81,7 @@ impl Session {
             }
             return MessageResponse::accepted();
         }
-        let stream = self.add_stream(StreamKind::Batch { responses });
+        let stream = self.add_stream(StreamKind::Batch { responses, is_joined: delivery.joins_batches });
         for message in messages {
             match message {
                 Ok(Message::Request(request)) => match self.start(&request, None, Some(&stream)).await {
@@ -93,7 +95,7 @@ impl Session {
                 }
             }
         }
-        let response = self.respond(&stream, patience, MetricsLabel::Nothing).await;
+        let response = self.respond(&stream, delivery.patience, MetricsLabel::Nothing).await;
         self.drop_stream_when_read(stream);
         response
     }
@@ -109,11 +111,14 @@ impl Session {
         let Some(reader) = stream.read_after(0) else { return MessageResponse::accepted() };
         match reader.delivery(patience).await {
             Delivery::Stream(reader) => MessageResponse::stream(self.resumable(reader), tally),
-            Delivery::Responses(responses) => match (stream.is_batch(), responses.as_slice()) {
-                (_, []) => MessageResponse::empty_stream(tally),
-                (false, [response]) => MessageResponse::message(response.to_string(), tally),
-                _ => MessageResponse::message(format!("[{}]", responses.join(",")), tally),
-            },
+            Delivery::Responses(responses) => {
+                let is_whole = responses.len() == 1 && !stream.is_divided_batch();
+                let message = if is_whole { responses.concat().into() } else { jsonrpc::batch(&responses) };
+                message.map_or_else(
+                    || MessageResponse::empty_stream(tally),
+                    |message| MessageResponse::message(message, tally),
+                )
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use longhaul_engine::Share;
 use longhaul_task::TaskId;
 use longhaul_wire::Generation;
-use longhaul_wire::jsonrpc::RequestId;
+use longhaul_wire::jsonrpc::{self, RequestId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -49,8 +49,8 @@ pub(crate) struct MessageStream {
 pub(crate) enum StreamKind {
     /// The client listens; the stream carries no response and ends when it is closed.
     Listening,
-    /// Carries the responses to a batch of a session.
-    Batch { responses: usize },
+    /// Carries the responses to a batch of a session. If `is_joined`, they are one message.
+    Batch { responses: usize, is_joined: bool },
     /// Carries the response to one request of a session. `task` is set if the request waits for a task's result, `call`
     /// if it is the call that created the task.
     SessionRequest {
@@ -71,6 +71,8 @@ struct StreamState {
     bytes: usize,
     /// Responses that have not been added yet; `None` for a listening stream.
     responses_missing: Option<usize>,
+    /// The responses of a joined batch so far.
+    joined: Vec<String>,
     is_closed: bool,
     /// Number of the current reader. An earlier reader gets nothing more.
     reader: u64,
@@ -154,7 +156,7 @@ impl MessageStream {
     ) -> Arc<Self> {
         let responses_missing = match &kind {
             StreamKind::Listening => None,
-            StreamKind::Batch { responses } => Some(*responses),
+            StreamKind::Batch { responses, .. } => Some(*responses),
             StreamKind::SessionRequest { .. } | StreamKind::StatelessRequest { .. } => Some(1),
         };
         Arc::new_cyclic(|this| Self {
@@ -168,6 +170,7 @@ impl MessageStream {
                 first: 1,
                 bytes: 0,
                 responses_missing,
+                joined: Vec::new(),
                 is_closed: false,
                 reader: 0,
                 next: 1,
@@ -234,8 +237,9 @@ impl MessageStream {
         self.id
     }
 
-    pub(crate) fn is_batch(&self) -> bool {
-        matches!(self.kind, StreamKind::Batch { .. })
+    /// Whether it carries the responses to a batch as single messages.
+    pub(crate) fn is_divided_batch(&self) -> bool {
+        matches!(self.kind, StreamKind::Batch { is_joined: false, .. })
     }
 
     /// Adds a message once the reader has caught up. Returns false if the stream has ended.
@@ -288,13 +292,22 @@ impl MessageStream {
     /// Adds the response to one of the requests that the stream carries; `None` for a cancelled request, which has
     /// none.
     pub(crate) fn respond(&self, text: Option<&str>) {
-        let share = text.and_then(|text| self.share(text.len()));
+        let is_joined = matches!(self.kind, StreamKind::Batch { is_joined: true, .. });
+        let share = text.filter(|_| !is_joined).and_then(|text| self.share(text.len()));
         let mut state = self.state.lock();
         if !state.is_over() {
-            if let Some(text) = text {
-                self.push(&mut state, text, true, share);
+            match text {
+                Some(text) if is_joined => state.joined.push(text.to_owned()),
+                Some(text) => self.push(&mut state, text, true, share),
+                None => {}
             }
-            state.responses_missing = state.responses_missing.map(|missing| missing.saturating_sub(1));
+            let missing = state.responses_missing.map(|missing| missing.saturating_sub(1));
+            if missing == Some(0)
+                && let Some(batch) = jsonrpc::batch(&std::mem::take(&mut state.joined))
+            {
+                self.push(&mut state, &batch, true, self.share(batch.len()));
+            }
+            state.responses_missing = missing;
         }
         let is_over = state.is_over();
         drop(state);

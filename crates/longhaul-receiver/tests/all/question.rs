@@ -1,4 +1,5 @@
 use longhaul::SessionLimits;
+use longhaul_testkit::SessionClient;
 use longhaul_testkit::tools::{
     accepted_name, forms, open, open_session, open_session_with, open_session_within, open_session_without_tickets,
     start,
@@ -87,6 +88,15 @@ async fn a_client_that_refuses_to_answer_ends_the_call_with_its_reason() {
     let error = client.error("tools/call", json!({ "name": "greet", "arguments": {} })).await;
     assert_eq!(error["data"]["code"], "CANNOT_ASK");
     names_question_and_remedy(&error);
+}
+
+#[tokio::test]
+async fn a_client_whose_revision_has_no_forms_learns_that_a_later_one_has() {
+    let (server, ..) = open_session_without_tickets(forms()).await;
+    let client = SessionClient::new(&server).initialize("2025-03-26", forms()).await;
+    let error = client.error("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+    assert_eq!(error["data"]["code"], "CANNOT_ASK");
+    assert!(error["message"].as_str().unwrap().contains("a client of a later revision than 2025-03-26"), "{error}");
 }
 
 fn names_question_and_remedy(error: &Value) {

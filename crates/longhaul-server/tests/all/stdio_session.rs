@@ -92,6 +92,44 @@ async fn a_batch_is_answered_on_one_line() {
 }
 
 #[tokio::test]
+async fn an_open_batch_does_not_keep_the_next_message_from_being_read() {
+    let (_server, mut pipe) = open("2025-03-26").await;
+    let slow = json!({ "name": "slow_compute", "arguments": { "seconds": 1_000 } });
+    let call = json!({ "jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": slow });
+    let ping = |id: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
+    pipe.send(&json!([call, ping("a"), ping("b")])).await;
+    pipe.send(&ping("later")).await;
+    assert_eq!(pipe.must_next().await["id"], "later");
+    let params = json!({ "requestId": "slow" });
+    pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })).await;
+    let answers = pipe.must_next().await;
+    let ids: Vec<_> = answers.as_array().unwrap().iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ids, ["a", "b"], "the cancelled call has no response");
+    pipe.finish().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_on_one_line_also_after_notifications() {
+    let (_server, mut pipe) = open("2025-03-26").await;
+    let task = json!({ "modelcontextprotocol.io/task": { "taskId": "mine" } });
+    let echo = json!({ "name": "echo", "arguments": { "text": "hi" }, "_meta": task });
+    let call = json!({ "jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": echo });
+    pipe.send(&json!([call, { "jsonrpc": "2.0", "id": "ping", "method": "ping" }])).await;
+    pipe.next_of("notifications/tasks/created").await;
+    let answers = loop {
+        let message = pipe.must_next().await;
+        if message.is_array() {
+            break message;
+        }
+        assert!(message.get("method").is_some(), "only notifications precede the responses: {message}");
+    };
+    let answers = answers.as_array().unwrap();
+    assert_eq!((answers.len(), &answers[0]["id"], &answers[1]["id"]), (2, &json!("ping"), &json!("call")));
+    assert_eq!(answers[1]["result"]["content"][0]["text"], "hi");
+    pipe.finish().await;
+}
+
+#[tokio::test]
 async fn a_wait_for_a_result_is_answered_at_the_end_of_file() {
     let (_server, mut pipe) = open("2025-11-25").await;
     let slow = json!({ "name": "slow_compute", "arguments": { "seconds": 1_000 }, "task": {} });

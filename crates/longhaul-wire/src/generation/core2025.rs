@@ -34,9 +34,9 @@ impl TaskWire for Core2025 {
         let ttl = match text::member(task, "ttl") {
             None => Ttl::Usual,
             Some(ttl) if ttl.get() == "null" => Ttl::Unlimited,
-            Some(ttl) => text::milliseconds(ttl)
-                .map(Ttl::Ms)
-                .ok_or_else(|| RpcError::invalid_params("`task.ttl` must be a number of milliseconds"))?,
+            Some(ttl) => text::milliseconds(ttl).map(Ttl::Ms).ok_or_else(|| {
+                RpcError::invalid_params("`task.ttl` must be null or a number of milliseconds that is not negative")
+            })?,
         };
         Ok(Some(TaskRequest { ttl, ..TaskRequest::default() }))
     }

@@ -127,12 +127,15 @@ fn write_created(to: &ReplyTo<'_>, view: &TaskView<'_>, state: &str) -> String {
     })
 }
 
-/// Appends the state and the progress hint: the part that is done if the whole is known, else what the handler counts.
+/// Appends the state and the progress hint: the part that is done if the whole is known, else what the handler counts. Of a
+/// completed task all is done, also if its last report was lost.
 fn write_state(out: &mut String, view: &TaskView<'_>) {
     out.push_str("\"taskId\":");
     text::push_str(out, view.task.key.id.shown());
     text::push_str_member(out, "state", state(&view.task.phase));
+    let is_completed = matches!(view.task.phase.outcome(), Some(Outcome::Result { is_error: false, .. }));
     let hint = view.progress.map(|progress| match progress.total {
+        Some(total) if total > 0.0 && is_completed => 1.0,
         Some(total) if total > 0.0 => progress.done / total,
         _ => progress.done,
     });

@@ -1,3 +1,5 @@
+use std::borrow::Borrow;
+
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
@@ -34,9 +36,9 @@ pub fn parse_batch(bytes: &[u8]) -> Result<Vec<Result<Message<'_>, InvalidMessag
     Ok(messages.collect())
 }
 
-/// The answers to the requests of a batch as one message; `None` when there are none.
-pub fn batch(answers: &[String]) -> Option<String> {
-    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
+/// The responses to the requests of a batch as one message; `None` if there are none.
+pub fn batch<T: Borrow<str>>(responses: &[T]) -> Option<String> {
+    (!responses.is_empty()).then(|| format!("[{}]", responses.join(",")))
 }
 
 struct Elements<'a>(Vec<&'a RawValue>);

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::text;
 
-/// The longest request ID, in bytes of JSON text. It is echoed in every message of a subscription.
+/// The longest request ID, in bytes of JSON text without quotation marks. It is echoed in every message of a subscription.
 pub const ID_BYTES_MAX: usize = 512;
 
 /// What a request is called by: a string or a whole number, kept as the very text that came, so that it goes back
@@ -19,7 +19,8 @@ impl RequestId {
     /// Reads an ID; `None` for null, fractions, booleans, objects, arrays, and texts past [`ID_BYTES_MAX`].
     pub fn parse(raw: &RawValue) -> Option<Self> {
         let json = raw.get();
-        (json.len() <= ID_BYTES_MAX && (is_integer(json) || text::string(raw).is_some())).then(|| Self(json.into()))
+        let is_short = json.trim_matches('"').len() <= ID_BYTES_MAX;
+        (is_short && (is_integer(json) || text::string(raw).is_some())).then(|| Self(json.into()))
     }
 
     /// A text of one's own as an ID.

@@ -86,6 +86,16 @@ fn a_status_has_the_state_a_progress_hint_and_the_retention() {
 }
 
 #[test]
+fn of_a_completed_task_all_is_done() {
+    let progress = Progress { done: 2.0, total: Some(5.0), message: None, at: Timestamp::ZERO };
+    for (is_error, hint) in [(false, 1.0), (true, 0.4)] {
+        let task = completed(r#"{"content":[]}"#, is_error);
+        let view = TaskView { progress: Some(&progress), ..TaskView::of(&task) };
+        assert_eq!(reply(|to| LESSON.task(to, &view))["result"]["progress"], hint);
+    }
+}
+
+#[test]
 fn every_state_has_its_word() {
     let crashed = settled(Outcome::Error(TaskError::with_code("CRASH_RECOVERY", "The server was stopped.".to_owned())));
     for (task, state, error) in [

@@ -41,7 +41,7 @@ fn each_message_of_a_batch_stands_for_itself() {
 
 #[test]
 fn answers_go_out_together_and_nothing_when_there_are_none() {
-    assert_eq!(jsonrpc::batch(&[]), None);
+    assert_eq!(jsonrpc::batch::<String>(&[]), None);
     let answers = [acknowledge(&to(&1.into(), LATEST)), acknowledge(&to(&2.into(), LATEST))];
     let message = jsonrpc::batch(&answers).unwrap();
     assert_eq!(message, r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]"#);
