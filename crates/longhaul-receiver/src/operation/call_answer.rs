@@ -1,5 +1,6 @@
 //! The answer to a call by the result of the task that it has created.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,17 +43,17 @@ pub(super) async fn wait_for_end_or_cancellation(
     }
     session.follow(task, true);
     let id = exchange.id.clone();
-    let answer = wait(exchange, key, stream);
+    let mut answer = pin!(wait(exchange, key.clone(), stream));
     let response = tokio::select! {
         biased;
         () = cancel_requested.cancelled() => None,
-        answer = answer => Some(answer),
+        answer = &mut answer => Some(answer),
     };
-    // The cancellation may not have taken the task yet: then it will not find it.
-    if let Some(task) = session.take_creation(&id)
-        && response.is_none()
-    {
-        session.cancel_created(&task).await;
+    session.take_creation(&id);
+    if response.is_none() {
+        // Also if the cancellation does it, too. Until the task has ended, `answer` keeps this stream the one on which the client
+        // hears of the task: its open questions would be asked again on another one.
+        session.cancel_created(&key).await;
     }
     Ok(WorkResult { response: response.transpose()?, created: None })
 }

@@ -1,7 +1,11 @@
 //! SEP-1686: IDs that the requestor chooses, the announcement of a task, the response that still follows, cancellation
 //! by request ID, deletion.
 
-use longhaul_testkit::tools::{accepted_name, start};
+use std::sync::Arc;
+
+use longhaul_store::SystemClock;
+use longhaul_store_sqlite::SqliteOptions;
+use longhaul_testkit::tools::{self, Door, accepted_name, start};
 use longhaul_testkit::{ReplyMessages, SessionClient, TestServer, until};
 use serde_json::{Value, json};
 
@@ -64,7 +68,7 @@ async fn an_id_that_is_too_long_is_refused_with_the_limit() {
         assert!(refused["message"].as_str().unwrap().contains(expected), "{refused}");
     }
     create(&anonymous, "echo", &"x".repeat(221)).await.last().await;
-    let params = json!({ "name": "echo", "arguments": {}, "_meta": { "progressToken": "x".repeat(511) } });
+    let params = json!({ "name": "echo", "arguments": {}, "_meta": { "progressToken": "x".repeat(513) } });
     let refused = ada.error("tools/call", params).await;
     assert!(refused["message"].as_str().unwrap().contains("at most 512 bytes"), "{refused}");
 }
@@ -145,6 +149,28 @@ async fn cancelling_the_request_cancels_its_task_and_no_answer_comes() {
     call.last().await;
     client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
     assert_eq!(status(&client, "done").await, "completed");
+}
+
+/// On a disk, because the cancellation has to take longer than the end of the call's stream.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_question_of_a_cancelled_call_is_withdrawn_and_not_asked_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.db");
+    let store = longhaul_store_sqlite::open(&file, &SqliteOptions::default(), SystemClock).unwrap();
+    let server = TestServer::start_on(tools::server(&Door::closed()), Arc::new(store)).await;
+    let client = open(&server, Some("ada")).await;
+    let mut events = client.listen(None).await;
+    let message = client.message("tools/call", creation("greet", "mine"));
+    let mut call = client.post(message.to_string()).await;
+    let question = call.next_of("elicitation/create").await;
+    client.notify("notifications/cancelled", json!({ "requestId": message["id"] })).await;
+    let mut messages = call.rest().await;
+    until("the cancellation", async || status(&client, "mine").await == "cancelled").await;
+    server.begin_stop();
+    messages.extend(events.rest().await);
+    let methods: Vec<_> = messages.iter().map(|message| message["method"].as_str().unwrap_or_default()).collect();
+    assert_eq!(methods, ["notifications/cancelled"], "{messages:?}");
+    assert_eq!(messages[0]["params"]["requestId"], question["id"]);
 }
 
 /// The cancellation and the wait that it ends run on different threads. Which is first must not matter.
