@@ -89,7 +89,7 @@ impl StdioClient {
             finishing.await;
             return read;
         }
-        // Meanwhile the client can cancel what it waits for, and its new calls are refused.
+        // Meanwhile the client can cancel what it waits for. New calls are refused if the engine has been drained.
         tokio::select! {
             () = &mut finishing => {
                 // The message that is being received may be the cancellation that has ended the last request. Its effect is

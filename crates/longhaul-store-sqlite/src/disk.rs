@@ -84,7 +84,7 @@ macro_rules! update_task {
 const UPDATE_IN_PLACE: &str = update_task!("");
 const UPDATE_DUE: &str = update_task!(", due_at = ?20");
 const UPDATE_QUEUE: &str = update_task!(", due_at = ?20, not_before = ?21");
-/// An end does not change `children`, `attempt` and `questions_asked`.
+/// The end of a task changes neither `children` nor `attempt` nor `questions_asked`, so they are not written.
 macro_rules! settle_task {
     ($more:literal) => {
         concat!(
