@@ -47,6 +47,7 @@ mod tests {
         assert!(parse("0a1b/a/b").unwrap().contains(&stored));
         assert!(parse(stored.as_str()).unwrap().contains(&stored), "as `--json` prints it");
     }
+
     #[test]
     fn an_id_whose_escaped_text_is_too_long_for_an_id_can_be_pasted() {
         let id = TaskId::parse(&"\u{202e}".repeat(40)).unwrap();

@@ -111,7 +111,9 @@ pub fn cannot_ask(label: &str, params: &Json, capability: Capability, revision: 
         Some(message) => format!("\"{}\" (`{label}`)", quote(&message)),
         None => format!("`{label}`"),
     };
-    let needed = if Peer::new(revision, Capabilities::default().and(capability)).capabilities.has(capability) {
+    let peer = Peer::new(revision, Capabilities::default().and(capability));
+    let exists_at_revision = peer.capabilities.has(capability);
+    let needed = if exists_at_revision {
         format!("a client with the capability {}", capability.declaration())
     } else {
         format!("a client of a later revision than {}", revision.as_str())

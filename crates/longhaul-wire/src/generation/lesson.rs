@@ -127,8 +127,8 @@ fn write_created(to: &ReplyTo<'_>, view: &TaskView<'_>, state: &str) -> String {
     })
 }
 
-/// Appends the state and the progress hint: the part that is done if the whole is known, else what the handler counts. Of a
-/// completed task all is done, also if its last report was lost.
+/// Appends the state and the progress hint: the part that is done if the whole is known, else what the handler counts. A
+/// completed task is wholly done, also if its last report was lost.
 fn write_state(out: &mut String, view: &TaskView<'_>) {
     out.push_str("\"taskId\":");
     text::push_str(out, view.task.key.id.shown());

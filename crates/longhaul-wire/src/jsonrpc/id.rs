@@ -19,7 +19,8 @@ impl RequestId {
     /// Reads an ID; `None` for null, fractions, booleans, objects, arrays, and texts past [`ID_BYTES_MAX`].
     pub fn parse(raw: &RawValue) -> Option<Self> {
         let json = raw.get();
-        let is_short = json.trim_matches('"').len() <= ID_BYTES_MAX;
+        let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(json);
+        let is_short = inner.len() <= ID_BYTES_MAX;
         (is_short && (is_integer(json) || text::string(raw).is_some())).then(|| Self(json.into()))
     }
 

@@ -86,7 +86,7 @@ fn a_status_has_the_state_a_progress_hint_and_the_retention() {
 }
 
 #[test]
-fn of_a_completed_task_all_is_done() {
+fn a_completed_task_is_wholly_done() {
     let progress = Progress { done: 2.0, total: Some(5.0), message: None, at: Timestamp::ZERO };
     for (is_error, hint) in [(false, 1.0), (true, 0.4)] {
         let task = completed(r#"{"content":[]}"#, is_error);

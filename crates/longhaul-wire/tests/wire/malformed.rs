@@ -127,7 +127,8 @@ fn an_id_goes_back_as_it_came() {
     let longest = format!("\"{}\"", "x".repeat(ID_BYTES_MAX));
     let message = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#);
     assert!(jsonrpc::parse(message(&longest).as_bytes()).is_ok());
-    for too_long in [format!("\"{}\"", "x".repeat(ID_BYTES_MAX + 1)), "9".repeat(ID_BYTES_MAX + 1)] {
+    let ends_with_a_quote = format!(r#""{}\"""#, "x".repeat(ID_BYTES_MAX - 1));
+    for too_long in [format!("\"{}\"", "x".repeat(ID_BYTES_MAX + 1)), ends_with_a_quote, "9".repeat(ID_BYTES_MAX + 1)] {
         assert_eq!(jsonrpc::parse(message(&too_long).as_bytes()).unwrap_err().error.code, -32600);
     }
 }
