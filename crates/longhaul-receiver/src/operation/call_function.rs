@@ -40,6 +40,7 @@ pub(super) async fn perform(
     let mut checked = CheckedCall {
         exchange: exchange.clone(),
         tool: call.engine_name,
+        catalogue_tool: None,
         input: call.input,
         form: call.form,
         mode: call.task.map_or(Ok(CallMode::Ordinary), |task| exchange.generation.task_mode(task))?,

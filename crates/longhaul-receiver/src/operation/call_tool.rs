@@ -52,6 +52,7 @@ pub(super) async fn perform(
     let mut checked = CheckedCall {
         exchange: exchange.clone(),
         tool: Arc::clone(&offered.name),
+        catalogue_tool: Some(Arc::clone(offered)),
         input: Json::from_text(call.arguments.get()),
         form: ResultForm::Tool,
         mode,

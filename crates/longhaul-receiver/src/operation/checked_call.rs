@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use super::call_client::{CallClient, ProgressReport};
 use super::{CallWait, OperationResult, StreamWork, WorkResult};
+use crate::catalogue::CatalogueTool;
 use crate::exchange::Exchange;
 use crate::receiver::ReceiverInner;
 use crate::refusal;
@@ -28,6 +29,8 @@ use crate::stream::MessageStream;
 pub(super) struct CheckedCall {
     pub(super) exchange: Exchange,
     pub(super) tool: Arc<str>,
+    /// The catalogue entry of the tool, as the request found it. `None` if the function is not a tool.
+    pub(super) catalogue_tool: Option<Arc<CatalogueTool>>,
     pub(super) input: Json,
     pub(super) form: ResultForm,
     pub(super) mode: CallMode,

@@ -103,17 +103,14 @@ impl CheckedCall {
             }
             (_, last, ..) => last,
         };
-        let answers_within =
-            receiver.catalogue.current().tools.find(&self.tool).and_then(|offered| offered.rules.answers_within);
         if self.mode == CallMode::TaskOrResult
-            && let Some(limit) = answers_within
+            && let Some(limit) = self.catalogue_tool.as_ref().and_then(|tool| tool.rules.answers_within)
             && let Some(answer) = Box::pin(call_answer::wait_for_result(exchange, &task.key, limit)).await
         {
             return Ok(answer?.into());
         }
         let view = TaskView { poll_interval_ms: receiver.options.poll_interval_ms, ..TaskView::of(&task) };
-        let catalogue = receiver.catalogue.current();
-        let sentence = catalogue.tools.find(&self.tool).and_then(|offered| offered.immediate_response.as_deref());
+        let sentence = self.catalogue_tool.as_ref().and_then(|tool| tool.immediate_response.as_deref());
         let response = exchange.generation.created(&exchange.reply_to(), &view, sentence);
         Ok(WorkResult { response: Some(response), created: last })
     }
