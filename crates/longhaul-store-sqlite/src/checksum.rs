@@ -9,37 +9,67 @@ use longhaul_task::{JournalEntry, Json, QuestionKey, Task, TaskKey};
 use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::disk::PhaseColumns;
 use crate::journal::StateColumns;
-use crate::row::{began_at, on_crash_word, outcome_columns, retention_columns, time_to_sql, to_sql};
+use crate::task_columns::{began_at, outcome_columns};
+use crate::value::{maybe_number, maybe_text, number, text, time_to_sql, to_sql};
 
 /// Longer texts are hashed on their own instead of being copied.
 const COPIED_BYTES_MAX: usize = 128;
 
+/// The most bytes that one value takes: 1 for its type, 8 for a number or a length, and a copied text.
+const LONGEST_VALUE_BYTES: usize = 9 + COPIED_BYTES_MAX;
+
+/// The first size of the buffer, and by how much it grows. Most rows of tasks fit into the first size.
+const BUFFER_BYTES: usize = 1_024;
+
+// After it has grown, any value fits.
+const _: () = assert!(BUFFER_BYTES >= LONGEST_VALUE_BYTES);
+
 /// Computes the checksum of values, in their order.
-pub(crate) struct Checksum(Vec<u8>);
+pub(crate) struct Checksum {
+    /// Longer than `used`, so that `add` compares lengths once and then writes into a piece of fixed size.
+    buffer: Vec<u8>,
+    /// The bytes of `buffer` that were written.
+    used: usize,
+}
 
 impl Checksum {
     pub(crate) fn new() -> Self {
-        Self(Vec::with_capacity(768))
+        Self { buffer: vec![0; BUFFER_BYTES], used: 0 }
     }
 
     #[inline]
     pub(crate) fn add(&mut self, value: ValueRef<'_>) {
-        let Self(bytes) = self;
-        match value {
-            ValueRef::Null => bytes.push(0),
-            ValueRef::Integer(number) => bytes.extend_from_slice(&tagged(1, number.to_le_bytes())),
-            ValueRef::Real(number) => bytes.extend_from_slice(&tagged(2, number.to_le_bytes())),
-            ValueRef::Text(text) | ValueRef::Blob(text) => {
-                bytes.extend_from_slice(&tagged(3, (text.len() as u64).to_le_bytes()));
-                if text.len() <= COPIED_BYTES_MAX {
-                    bytes.extend_from_slice(text);
-                } else {
-                    bytes.extend_from_slice(&xxh3_64(text).to_le_bytes());
-                }
+        let free = self.buffer.get_mut(self.used..);
+        let Some(room) = free.and_then(<[u8]>::first_chunk_mut::<LONGEST_VALUE_BYTES>) else {
+            return self.grow_and_add(value);
+        };
+        self.used += match value {
+            ValueRef::Null => {
+                room[0] = 0;
+                1
             }
-        }
+            ValueRef::Integer(number) => write_tagged(room, 1, number.to_le_bytes()),
+            ValueRef::Real(number) => write_tagged(room, 2, number.to_le_bytes()),
+            ValueRef::Text(text) | ValueRef::Blob(text) => {
+                let head = write_tagged(room, 3, (text.len() as u64).to_le_bytes());
+                let hashed;
+                let text = if text.len() <= COPIED_BYTES_MAX {
+                    text
+                } else {
+                    hashed = xxh3_64(text).to_le_bytes();
+                    &hashed
+                };
+                room[head..head + text.len()].copy_from_slice(text);
+                head + text.len()
+            }
+        };
+    }
+
+    #[cold]
+    fn grow_and_add(&mut self, value: ValueRef<'_>) {
+        self.buffer.resize(self.buffer.len() + BUFFER_BYTES, 0);
+        self.add(value);
     }
 
     fn add_all(&mut self, values: &[ValueRef<'_>]) {
@@ -50,67 +80,22 @@ impl Checksum {
 
     /// 32 bits take four bytes in a row, and miss one damage in four thousand million.
     pub(crate) fn value(&self) -> i64 {
-        let half = u32::try_from(xxh3_64(&self.0) >> 32).unwrap_or_default();
+        let half = u32::try_from(xxh3_64(&self.buffer[..self.used]) >> 32).unwrap_or_default();
         half.cast_signed().into()
     }
 }
 
-/// A value behind the number of its type, in one piece: every column of every row is appended.
-fn tagged(kind: u8, value: [u8; 8]) -> [u8; 9] {
-    let mut tagged = [kind; 9];
-    tagged[1..].copy_from_slice(&value);
-    tagged
+/// Writes the number of a type, then a number or a length. Returns how many bytes it wrote.
+fn write_tagged(room: &mut [u8; LONGEST_VALUE_BYTES], type_number: u8, value: [u8; 8]) -> usize {
+    room[0] = type_number;
+    room[1..9].copy_from_slice(&value);
+    9
 }
 
 fn of(values: &[ValueRef<'_>]) -> i64 {
     let mut checksum = Checksum::new();
     checksum.add_all(values);
     checksum.value()
-}
-
-/// The columns of a task from `owner` to `settled_at`, in the order of `select_task!` and of the statement that inserts a row.
-pub(crate) fn task_columns<'a>(task: &'a Task, phase: &'a PhaseColumns) -> [ValueRef<'a>; 36] {
-    let family = &task.family;
-    let is_root = task.is_root();
-    let (from_creation, from_end) = retention_columns(task.retention);
-    [
-        text(task.key.owner.as_str()),
-        text(task.key.id.as_str()),
-        maybe_text((!is_root).then(|| family.root.as_str())),
-        maybe_text(family.parent.as_ref().map(longhaul_task::TaskId::as_str)),
-        maybe_number((!is_root).then(|| time_to_sql(family.since))),
-        number(family.depth),
-        number(family.children),
-        number(family.ordinal),
-        text(&task.tool.name),
-        text(&task.tool.version),
-        text(&task.origin),
-        text(on_crash_word(task.policy.on_crash)),
-        number(task.policy.attempts_max),
-        number(to_sql(task.policy.backoff_ms)),
-        number(to_sql(task.policy.backoff_ms_max)),
-        number(to_sql(task.policy.running_ms_max)),
-        number(to_sql(task.policy.life_ms_max)),
-        maybe_number(from_creation),
-        maybe_number(from_end),
-        number(time_to_sql(task.created_at)),
-        number(time_to_sql(task.updated_at)),
-        number(to_sql(task.revision)),
-        number(to_sql(task.fence)),
-        number(task.attempt),
-        number(task.failed_attempts),
-        number(task.questions_asked),
-        maybe_text(task.message.as_deref()),
-        text(task.phase.name().as_str()),
-        maybe_number(phase.not_before),
-        phase.node_text(),
-        maybe_number(phase.run_since),
-        maybe_text(phase.questions.as_deref()),
-        maybe_number(phase.wake_at),
-        maybe_text(phase.wake_children.as_deref()),
-        maybe_text(phase.outcome),
-        maybe_number(phase.settled_at),
-    ]
 }
 
 /// The checksum of the columns of `select_task!` that precede the checksum. `began_at` is left out if it is NULL, as it is in
@@ -154,18 +139,27 @@ pub(crate) fn of_key(task: &TaskKey, key: &IdempotencyKey) -> i64 {
     of(&[text(task.owner.as_str()), text(task.id.as_str()), text(&key.key), ValueRef::Blob(&key.digest)])
 }
 
-pub(crate) fn text(text: &str) -> ValueRef<'_> {
-    ValueRef::Text(text.as_bytes())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-pub(crate) fn maybe_text(maybe: Option<&str>) -> ValueRef<'_> {
-    maybe.map_or(ValueRef::Null, text)
-}
-
-pub(crate) fn number(number: impl Into<i64>) -> ValueRef<'static> {
-    ValueRef::Integer(number.into())
-}
-
-pub(crate) fn maybe_number(maybe: Option<i64>) -> ValueRef<'static> {
-    maybe.map_or(ValueRef::Null, ValueRef::Integer)
+    /// Another value would make every row of an existing file count as damaged.
+    #[test]
+    fn checksums_are_those_of_existing_files() {
+        let (copied, hashed) = ("c".repeat(COPIED_BYTES_MAX), "h".repeat(COPIED_BYTES_MAX + 1));
+        let one_of_each = [
+            ValueRef::Null,
+            number(-7),
+            ValueRef::Real(0.5),
+            text(""),
+            text("ada"),
+            ValueRef::Blob(&[0, 255]),
+            text(&copied),
+            text(&hashed),
+        ];
+        assert_eq!(of(&[]), 755_400_709);
+        assert_eq!(of(&one_of_each), -1_423_725_740);
+        // More than the buffer holds at first.
+        assert_eq!(of(&one_of_each.repeat(40)), -100_648_353);
+    }
 }

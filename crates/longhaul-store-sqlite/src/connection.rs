@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::pool::CONNECTIONS_MAX;
-use crate::row::to_sql;
+use crate::value::to_sql;
 use crate::{Synchronous, file};
 
 /// How long to wait for another program that has locked the file, such as a shell or a backup tool.

@@ -12,9 +12,9 @@ use longhaul_task::{
 use rusqlite::params;
 
 use crate::checksum;
-use crate::disk::json;
-use crate::row::{Columns, invalid_column, time_to_sql, to_sql};
-use crate::sqlite_connection::SqliteConnection;
+use crate::row::{Columns, invalid_column};
+use crate::sqlite_connection::Statements;
+use crate::value::{json, time_to_sql, to_sql};
 
 /// A SELECT of the columns that [`Columns::entry`] reads, in its order, with the clauses that choose the rows.
 macro_rules! select_entry {
@@ -66,7 +66,7 @@ impl<'a> StateColumns<'a> {
 }
 
 pub(crate) fn insert(
-    connection: &mut SqliteConnection,
+    statements: &mut Statements<'_>,
     key: &TaskKey,
     epoch: u32,
     entry: &JournalEntry,
@@ -92,14 +92,14 @@ pub(crate) fn insert(
         time_to_sql(entry.at),
         checksum::of_entry(entry, &state),
     ];
-    if connection.execute(INSERT, params)? == 1 {
+    if statements.execute(INSERT, params)? == 1 {
         return Ok(None);
     }
-    connection.row(SELECT_POSITION, params![owner, id, epoch, &**fork, seq], |mut columns| columns.entry())
+    statements.row(SELECT_POSITION, params![owner, id, epoch, &**fork, seq], |mut columns| columns.entry())
 }
 
 pub(crate) fn replace(
-    connection: &mut SqliteConnection,
+    statements: &mut Statements<'_>,
     key: &TaskKey,
     epoch: u32,
     entry: &JournalEntry,
@@ -120,17 +120,17 @@ pub(crate) fn replace(
         time_to_sql(entry.at),
         checksum::of_entry(entry, &state),
     ];
-    connection.execute(REPLACE, params).map(|_| ())
+    statements.execute(REPLACE, params).map(|_| ())
 }
 
 /// The entry of a question, and its epoch.
 pub(crate) fn question(
-    connection: &mut SqliteConnection,
+    statements: &mut Statements<'_>,
     key: &TaskKey,
     question: &QuestionKey,
 ) -> Result<Option<(u32, JournalEntry)>, DiskError> {
     let params = [key.owner.as_str(), key.id.as_str(), question.as_str()];
-    connection.row(SELECT_QUESTION, params, |mut columns| {
+    statements.row(SELECT_QUESTION, params, |mut columns| {
         let entry = columns.entry()?;
         Ok((columns.value()?, entry))
     })
@@ -138,26 +138,26 @@ pub(crate) fn question(
 
 /// When an attempt has last written an entry.
 pub(crate) fn last_of_attempt(
-    connection: &mut SqliteConnection,
+    statements: &mut Statements<'_>,
     key: &TaskKey,
     epoch: u32,
     attempt: u32,
 ) -> Result<Option<Timestamp>, DiskError> {
     let params = params![key.owner.as_str(), key.id.as_str(), epoch, attempt];
-    Ok(connection.row(LAST_OF_ATTEMPT, params, |mut columns| columns.maybe_time())?.flatten())
+    Ok(statements.row(LAST_OF_ATTEMPT, params, |mut columns| columns.maybe_time())?.flatten())
 }
 
 pub(crate) fn of_epoch(
-    connection: &mut SqliteConnection,
+    statements: &mut Statements<'_>,
     key: &TaskKey,
     epoch: u32,
 ) -> Result<Vec<JournalEntry>, DiskError> {
     let params = params![key.owner.as_str(), key.id.as_str(), epoch];
-    connection.rows(SELECT_EPOCH, params, |mut columns| columns.entry())
+    statements.rows(SELECT_EPOCH, params, |mut columns| columns.entry())
 }
 
 pub(crate) fn insert_attempt(
-    connection: &mut SqliteConnection,
+    statements: &mut Statements<'_>,
     key: &TaskKey,
     attempt: &AttemptRecord,
 ) -> Result<(), DiskError> {
@@ -178,13 +178,13 @@ pub(crate) fn insert_attempt(
         end,
         reason
     ];
-    connection.execute(INSERT_ATTEMPT, params).map(|_| ())
+    statements.execute(INSERT_ATTEMPT, params).map(|_| ())
 }
 
-pub(crate) fn history(connection: &mut SqliteConnection, key: &TaskKey) -> Result<TaskHistory, DiskError> {
+pub(crate) fn history(statements: &mut Statements<'_>, key: &TaskKey) -> Result<TaskHistory, DiskError> {
     let params = [key.owner.as_str(), key.id.as_str()];
-    let entries = connection.rows(SELECT_ALL, params, |mut columns| columns.entry())?;
-    let attempts = connection.rows(ATTEMPTS, params, |mut columns| columns.attempt())?;
+    let entries = statements.rows(SELECT_ALL, params, |mut columns| columns.entry())?;
+    let attempts = statements.rows(ATTEMPTS, params, |mut columns| columns.attempt())?;
     Ok(TaskHistory { attempts, entries })
 }
 

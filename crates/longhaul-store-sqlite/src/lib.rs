@@ -24,9 +24,10 @@
 //!
 //! - `open`: [`open`], [`open_read_only`] and their [`SqliteOptions`].
 //! - `lock`, `check`, `migration`: what happens to a file before it is used. `identity`: whether it is still there.
-//! - `disk`: the connection of the writer. `reader`, `pool`: the connections of readers.
-//!   `sqlite_connection`: what both do with a connection. `row`: converting tasks to rows and back. `checksum`: the
-//!   checksums of rows.
+//! - `disk`: the connection of the writer. `transaction`: its transactions. `reader`, `pool`: the connections of readers.
+//!   `sqlite_connection`: what both do with a connection.
+//! - `task_columns`: converting tasks to columns. `value`: the values of columns. `row`: reading rows. `checksum`: the checksums of
+//!   rows. `journal`: the journal and the attempts of tasks.
 //! - `backup`: [`backup`], also while a server runs. `report`: what is damaged in a store.
 //!
 //! # Limits
@@ -57,7 +58,10 @@ mod reader;
 mod report;
 mod row;
 mod sqlite_connection;
+mod task_columns;
 mod texts;
+mod transaction;
+mod value;
 
 pub use backup::backup;
 #[doc(hidden)]

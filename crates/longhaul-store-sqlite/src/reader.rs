@@ -14,11 +14,11 @@ use longhaul_store::{
 use longhaul_task::{JournalEntry, Owner, QuestionKey, TaskId, TaskKey, Timestamp, ToolRef};
 use rusqlite::{Params, params};
 
-use crate::disk::{KEYED_TASK, SELECT};
 use crate::error::display_path;
 use crate::journal;
 use crate::pool::Pool;
-use crate::row::{Columns, select_task, time_to_sql, to_sql};
+use crate::row::{Columns, SELECT_KEYED_TASK, SELECT_TASK, select_task};
+use crate::value::{time_to_sql, to_sql};
 
 const LIST: &str = select_task!("WHERE task.owner = ?1 ORDER BY task.id DESC LIMIT ?2");
 const LIST_PAST: &str = select_task!("WHERE task.owner = ?1 AND task.id < ?2 ORDER BY task.id DESC LIMIT ?3");
@@ -76,13 +76,22 @@ impl SqliteReader {
         self.pool.path()
     }
 
+    fn row<T>(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+        read: impl FnOnce(Columns<'_, '_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, DiskError> {
+        self.pool.take()?.statements().row(sql, params, read)
+    }
+
     fn rows<T>(
         &self,
-        sql: &str,
+        sql: &'static str,
         params: impl Params,
         read: impl FnMut(Columns<'_, '_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, DiskError> {
-        self.pool.take()?.rows(sql, params, read)
+        self.pool.take()?.statements().rows(sql, params, read)
     }
 }
 
@@ -126,11 +135,11 @@ impl Reader for SqliteReader {
 
     fn read(&self, key: &TaskKey) -> Result<Option<Snapshot>, DiskError> {
         let params = [key.owner.as_str(), key.id.as_str()];
-        self.pool.take()?.row(SELECT, params, |columns| columns.snapshot(Some(key)))
+        self.row(SELECT_TASK, params, |columns| columns.snapshot(Some(key)))
     }
 
     fn keyed_task(&self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError> {
-        self.pool.take()?.row(KEYED_TASK, [owner.as_str(), key], |mut columns| columns.keyed_task())
+        self.row(SELECT_KEYED_TASK, [owner.as_str(), key], |mut columns| columns.keyed_task())
     }
 
     fn list(&self, of: &ListQuery) -> Result<TaskPage, DiskError> {
@@ -160,19 +169,19 @@ impl Reader for SqliteReader {
 
     fn asking_child(&self, key: &TaskKey) -> Result<Option<TaskId>, DiskError> {
         let params = [key.owner.as_str(), key.id.as_str()];
-        self.pool.take()?.row(ASKING_CHILD, params, |mut columns| columns.id())
+        self.row(ASKING_CHILD, params, |mut columns| columns.id())
     }
 
     fn journal(&self, key: &TaskKey, epoch: u32) -> Result<Vec<JournalEntry>, DiskError> {
-        journal::of_epoch(&mut *self.pool.take()?, key, epoch)
+        journal::of_epoch(&mut self.pool.take()?.statements(), key, epoch)
     }
 
     fn question(&self, key: &TaskKey, question: &QuestionKey) -> Result<Option<JournalEntry>, DiskError> {
-        Ok(journal::question(&mut *self.pool.take()?, key, question)?.map(|(_, entry)| entry))
+        Ok(journal::question(&mut self.pool.take()?.statements(), key, question)?.map(|(_, entry)| entry))
     }
 
     fn history(&self, key: &TaskKey) -> Result<TaskHistory, DiskError> {
-        journal::history(&mut *self.pool.take()?, key)
+        journal::history(&mut self.pool.take()?.statements(), key)
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<(Vec<TaskKey>, Option<Timestamp>), DiskError> {
@@ -189,10 +198,11 @@ impl Reader for SqliteReader {
 
     fn queued_tools(&self) -> Result<Vec<(ToolRef, Timestamp)>, DiskError> {
         let mut connection = self.pool.take()?;
+        let mut statements = connection.statements();
         let mut tools: Vec<(ToolRef, Timestamp)> = Vec::new();
         loop {
             let past = tools.last().map_or(["", ""], |(tool, _)| [&*tool.name, &*tool.version]);
-            let first = connection.row(FIRST_QUEUED, past, |mut columns| Ok((columns.tool()?, columns.time()?)))?;
+            let first = statements.row(FIRST_QUEUED, past, |mut columns| Ok((columns.tool()?, columns.time()?)))?;
             let Some(first) = first else { return Ok(tools) };
             tools.push(first);
         }
@@ -234,8 +244,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::disk;
     use crate::migration::{MIGRATIONS, migrate};
+    use crate::transaction;
 
     /// A scan of a million rows blocks the writer for a second, so every lookup uses an index that also has its order.
     /// Only the operator's list reads the table in order, and stops at its limit.
@@ -254,9 +264,9 @@ mod tests {
             DUE,
             FIRST_QUEUED,
             HELD,
-            SELECT,
+            SELECT_TASK,
         ];
-        for sql in readers.iter().chain(disk::LOOKUPS) {
+        for sql in readers.iter().chain(transaction::LOOKUPS) {
             let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let rows = explain.raw_query().mapped(|row| row.get::<_, String>(3)).collect::<Result<Vec<_>, _>>();
             let plan = rows.unwrap();

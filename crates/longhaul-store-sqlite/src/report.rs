@@ -8,11 +8,10 @@ use longhaul_task::{Json, Outcome, Task, TaskId, TaskKey};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::IgnoredAny;
 
-use crate::disk::INPUT;
 use crate::error::sqlite_error;
 use crate::journal;
 use crate::open::connect_read_only;
-use crate::row::{Columns, select_task};
+use crate::row::{Columns, SELECT_INPUT, select_task};
 use crate::texts::Texts;
 
 /// The most problems of the file's structure that are reported. One wrong page can cause a problem for each of its rows.
@@ -136,7 +135,7 @@ impl Inspection<'_> {
         let mut texts = Texts::default();
         for key in keys {
             let params = [key.owner.as_str(), key.id.as_str()];
-            let input = self.connection.prepare_cached(INPUT).and_then(|mut statement| {
+            let input = self.connection.prepare_cached(SELECT_INPUT).and_then(|mut statement| {
                 statement.query_row(params, |row| Columns::of(row, &mut texts).input()).optional()
             });
             match input {

@@ -1,4 +1,4 @@
-//! Converting tasks to rows and back.
+//! Reading rows.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use rusqlite::Row;
 use rusqlite::types::{FromSql, Type, ValueRef};
 
 use crate::checksum::Checksum;
+use crate::task_columns::on_crash_word;
 use crate::texts::Texts;
 
 /// A SELECT of the columns that [`Columns::snapshot`] reads, in its order, with the clauses that choose the rows.
@@ -35,56 +36,12 @@ macro_rules! select_task {
 }
 pub(crate) use select_task;
 
-/// Converts a number for a column. SQLite's integers are signed: numbers past `i64::MAX` are stored as `i64::MAX`, which is
-/// read as `u64::MAX`. Only limits are so large, and `u64::MAX` means that there is none.
-pub(crate) fn to_sql(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(crate) fn time_to_sql(at: Timestamp) -> i64 {
-    to_sql(at.as_ms())
-}
-
-/// The column `began_at`.
-pub(crate) fn began_at(task: &Task) -> Option<i64> {
-    let run = task.phase.last_attempt().filter(|run| run.began_at != run.since);
-    run.map(|run| time_to_sql(run.began_at))
-}
-
-pub(crate) fn on_crash_word(on_crash: OnCrash) -> &'static str {
-    match on_crash {
-        OnCrash::Fail => "fail",
-        OnCrash::Retry => "retry",
-        OnCrash::Resume => "resume",
-    }
-}
-
-pub(crate) fn outcome_word(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Result { is_error: false, .. } => "answer",
-        Outcome::Result { is_error: true, .. } => "error",
-        Outcome::Error(_) => "refusal",
-        Outcome::Cancelled => "cancelled",
-    }
-}
-
-/// `retention_from_creation_ms` and `retention_from_end_ms`.
-pub(crate) fn retention_columns(retention: Retention) -> (Option<i64>, Option<i64>) {
-    match retention {
-        Retention::FromCreation(ms) => (Some(to_sql(ms)), None),
-        Retention::FromEnd(ms) => (None, Some(to_sql(ms))),
-        Retention::Unlimited => (None, None),
-    }
-}
-
-/// `body`, `code` and `message` of an outcome.
-pub(crate) fn outcome_columns(outcome: &Outcome) -> (Option<&Json>, Option<i64>, Option<&str>) {
-    match outcome {
-        Outcome::Result { body, .. } => (Some(body), None, None),
-        Outcome::Error(error) => (error.data.as_ref(), error.code, Some(&*error.message)),
-        Outcome::Cancelled => (None, None, None),
-    }
-}
+pub(crate) const SELECT_TASK: &str = select_task!("WHERE task.owner = ?1 AND task.id = ?2");
+pub(crate) const SELECT_INPUT: &str = "SELECT coalesce(small_input, body), input_checksum FROM task
+  LEFT JOIN input ON input.owner = task.owner AND input.id = iif(small_input IS NULL, task.id, NULL)
+  WHERE task.owner = ?1 AND task.id = ?2";
+pub(crate) const SELECT_KEYED_TASK: &str =
+    "SELECT owner, id, key, digest, checksum FROM idempotency WHERE owner = ?1 AND key = ?2";
 
 /// Reads the columns of one row from left to right, each once, and computes their checksum on the way.
 pub(crate) struct Columns<'r, 't> {

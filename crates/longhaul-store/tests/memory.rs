@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_store::contract::{CacheSize, START, Subject};
+use longhaul_store::contract::{CacheSize, START, Subject, transactions};
 use longhaul_store::embedded::{Embedded, EmbeddedLimits};
 use longhaul_store::memory::MemoryDisk;
 use longhaul_store::{ManualClock, Store};
@@ -51,3 +51,10 @@ impl Subject for Memory {
 }
 
 longhaul_store::contract_suite!(Memory);
+
+#[test]
+fn a_dropped_transaction_leaves_nothing() {
+    let mut disk = MemoryDisk::default();
+    let reader = disk.reader();
+    transactions::a_dropped_transaction_leaves_nothing(&mut disk, &reader);
+}

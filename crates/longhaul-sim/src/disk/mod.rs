@@ -4,19 +4,21 @@
 //! may crash, the disk may fail, and a client may read.
 
 mod reader;
+mod transaction;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use longhaul_store::embedded::{Disk, DiskError};
+use longhaul_store::embedded::{Disk, DiskError, Transaction};
 use longhaul_store::{Embedded, IdempotencyKey, KeyedTask, Snapshot, Store};
 use longhaul_task::{
-    AttemptRecord, ChildRange, JournalEntry, JournalPosition, Json, Outcome, Owner, Phase, Progress, QuestionKey,
-    Questions, Task, TaskId, TaskKey, Timestamp, ToolRef,
+    AttemptRecord, JournalEntry, JournalPosition, Json, Outcome, Owner, Phase, Progress, QuestionKey, Questions, Task,
+    TaskKey, Timestamp, ToolRef,
 };
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use self::reader::SimReader;
+use self::transaction::SimTransaction;
 
 use crate::fault::{CrashPoint, TransactionPlan};
 use crate::ledger::{Commit, Fact, WrittenEntry, WrittenTask};
@@ -25,7 +27,9 @@ use crate::world::World;
 
 /// Survives crashes of the process. Clones are handles on the same disk.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SimDisk(Arc<Mutex<DiskState>>);
+pub(crate) struct SimDisk {
+    state: Arc<Mutex<DiskState>>,
+}
 
 #[derive(Debug, Default)]
 struct DiskState {
@@ -33,7 +37,7 @@ struct DiskState {
     /// The number of lives of each key so far.
     lives: BTreeMap<TaskKey, usize>,
     secrets: BTreeMap<String, [u8; 32]>,
-    open: Option<Transaction>,
+    uncommitted: Option<UncommittedWrites>,
     job: BatchJob,
     /// Calls since the transaction began.
     calls: usize,
@@ -81,8 +85,9 @@ struct SimRow {
     attempts: Vec<AttemptRecord>,
 }
 
+/// The writes of the open transaction.
 #[derive(Debug, Default)]
-struct Transaction {
+struct UncommittedWrites {
     rows: BTreeMap<TaskKey, Option<SimRow>>,
     secrets: BTreeMap<String, [u8; 32]>,
     written: Vec<WrittenTask>,
@@ -103,19 +108,19 @@ pub(crate) struct BatchResult {
 
 impl SimDisk {
     pub(crate) fn reader(&self, world: &World) -> SimReader {
-        SimReader { disk: Arc::clone(&self.0), world: world.clone() }
+        SimReader { disk: Arc::clone(&self.state), world: world.clone() }
     }
 
     /// The attempts that nodes hold.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
-        let state = self.0.lock();
+        let state = self.state.lock();
         let held = state.rows.values().filter(|row| row.task.phase.active_attempt().is_some());
         held.map(|row| (row.task.key.clone(), row.task.fence)).collect()
     }
 
     /// The open tasks with their open questions.
     pub(crate) fn open(&self) -> Vec<(TaskKey, Vec<QuestionKey>)> {
-        let state = self.0.lock();
+        let state = self.state.lock();
         let open = state.rows.values().map(|row| &row.task).filter(|task| !task.is_settled());
         let questions = |task: &Task| task.phase.questions().into_iter().flatten().map(|it| it.key.clone()).collect();
         open.map(|task| (task.key.clone(), questions(task))).collect()
@@ -123,9 +128,9 @@ impl SimDisk {
 
     /// Called at each call of the writer. Carries out what is planned for this call: a crash, a failure, a read.
     fn call(&self) -> Result<MutexGuard<'_, DiskState>, DiskError> {
-        let call = self.0.lock().calls;
+        let call = self.state.lock().calls;
         self.read_mid_batch(|at| at == call);
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if state.dead.is_some() {
             return Err(power_off());
         }
@@ -145,26 +150,26 @@ impl SimDisk {
 
     /// Lets the client read through the store, which includes its cache.
     fn read_mid_batch(&self, now: impl Fn(usize) -> bool) {
-        let read = self.0.lock().job.mid_batch_read.take_if(|read| now(read.at));
+        let read = self.state.lock().job.mid_batch_read.take_if(|read| now(read.at));
         let Some(read) = read else { return };
         for key in read.keys {
             let found = at_once(read.store.read(&key)).and_then(Result::ok);
-            self.0.lock().facts.push(Fact::Read { began: read.began, key, found });
+            self.state.lock().facts.push(Fact::Read { began: read.began, key, found });
         }
     }
 
     /// Sets up the next batch.
     pub(crate) fn expect(&self, job: BatchJob) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.job = job;
         state.calls = 0;
     }
 
     /// The result of the last batch.
     pub(crate) fn done(&self) -> BatchResult {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.job = BatchJob::default();
-        let lost = state.open.take().map(|open| {
+        let lost = state.uncommitted.take().map(|open| {
             let entries = open.recorded.iter().map(|recorded| recorded.entry.kind.as_str());
             open.written.iter().map(|written| written.event).chain(entries).collect()
         });
@@ -179,16 +184,16 @@ impl SimDisk {
 
     /// Discards what was not committed.
     pub(crate) fn restart(&self) {
-        let mut state = self.0.lock();
-        state.open = None;
+        let mut state = self.state.lock();
+        state.uncommitted = None;
         state.dead = None;
         state.job = BatchJob::default();
     }
 }
 
 impl DiskState {
-    fn open(&mut self) -> Result<&mut Transaction, DiskError> {
-        self.open.as_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
+    fn uncommitted(&mut self) -> Result<&mut UncommittedWrites, DiskError> {
+        self.uncommitted.as_mut().ok_or_else(|| DiskError::Failed("no transaction is open".into()))
     }
 
     /// Ends the transaction as planned.
@@ -219,7 +224,7 @@ impl DiskState {
     }
 
     fn commit(&mut self) {
-        let Some(mut open) = self.open.take() else { return };
+        let Some(mut open) = self.uncommitted.take() else { return };
         for born in open.written.iter().filter(|written| written.is_birth()) {
             *self.lives.entry(born.key.clone()).or_default() += 1;
         }
@@ -231,7 +236,7 @@ impl DiskState {
         }
         self.secrets.extend(std::mem::take(&mut open.secrets));
         if !open.written.is_empty() || !open.recorded.is_empty() {
-            let Transaction { written, recorded, ended, .. } = open;
+            let UncommittedWrites { written, recorded, ended, .. } = open;
             let commit = Commit { now: self.job.now, written, recorded, ended };
             self.facts.push(Fact::Committed(commit));
         }
@@ -239,14 +244,14 @@ impl DiskState {
 
     /// The row as the open transaction sees it.
     fn row(&self, key: &TaskKey) -> Option<&SimRow> {
-        match self.open.as_ref().and_then(|open| open.rows.get(key)) {
+        match self.uncommitted.as_ref().and_then(|open| open.rows.get(key)) {
             Some(row) => row.as_ref(),
             None => self.rows.get(key),
         }
     }
 
     fn all(&self) -> impl Iterator<Item = &SimRow> {
-        let changed = self.open.as_ref().map(|open| &open.rows);
+        let changed = self.uncommitted.as_ref().map(|open| &open.rows);
         let kept = self.rows.iter().filter(move |(key, _)| changed.is_none_or(|rows| !rows.contains_key(*key)));
         kept.map(|(_, row)| row).chain(changed.into_iter().flat_map(|rows| rows.values().flatten()))
     }
@@ -263,7 +268,7 @@ impl DiskState {
         change: impl FnOnce(&mut SimRow) -> Option<WrittenEntry>,
     ) -> Result<(), DiskError> {
         let mut row = self.row(key).cloned().ok_or_else(|| DiskError::Failed(format!("no row {key:?}")))?;
-        let open = self.open()?;
+        let open = self.uncommitted()?;
         open.recorded.extend(change(&mut row));
         open.rows.insert(key.clone(), Some(row));
         Ok(())
@@ -329,211 +334,11 @@ fn is_shortened(before: &Phase, after: &Phase) -> bool {
 }
 
 impl Disk for SimDisk {
-    fn begin(&mut self) -> Result<(), DiskError> {
-        self.0.lock().open = Some(Transaction::default());
-        self.call().map(|_| ())
-    }
-
-    fn commit(&mut self) -> Result<(), DiskError> {
-        let calls = self.0.lock().calls;
-        self.read_mid_batch(|at| at >= calls && at % 2 == 0);
-        self.0.lock().end()?;
-        self.read_mid_batch(|_| true);
-        if self.0.lock().dead.is_some() { Err(power_off()) } else { Ok(()) }
-    }
-
-    fn rollback(&mut self) {
-        let mut state = self.0.lock();
-        // After a crash `done` counts the events of the open transaction as lost.
-        if state.dead.is_none() {
-            state.open = None;
-        }
-    }
-
-    fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError> {
-        let state = self.call()?;
-        Ok(state.row(key).map(|row| (*row.task).clone()))
-    }
-
-    fn input(&mut self, key: &TaskKey) -> Result<Option<Json>, DiskError> {
-        let state = self.call()?;
-        Ok(state.row(key).map(|row| row.input.clone()))
-    }
-
-    fn has_open_child(&mut self, key: &TaskKey, range: ChildRange, except: Option<u32>) -> Result<bool, DiskError> {
-        let state = self.call()?;
-        let open = state.all().filter(|row| !row.task.is_settled() && row.is_child_of(key));
-        let mut ordinals = open.map(|row| row.task.family.ordinal).filter(|ordinal| range.contains(*ordinal));
-        Ok(ordinals.any(|ordinal| Some(ordinal) != except))
-    }
-
-    fn open_descendants(&mut self, key: &TaskKey) -> Result<Vec<Task>, DiskError> {
-        let state = self.call()?;
-        let mut below: Vec<Task> = Vec::new();
-        let mut parents = vec![key.clone()];
-        while let Some(parent) = parents.pop() {
-            for row in state.all().filter(|row| !row.task.is_settled() && row.is_child_of(&parent)) {
-                parents.push(row.task.key.clone());
-                below.push((*row.task).clone());
-            }
-        }
-        Ok(below)
-    }
-
-    fn queued(&mut self, tool: &ToolRef, owner: &Owner, limit: usize) -> Result<Vec<(Timestamp, TaskId)>, DiskError> {
-        let state = self.call()?;
-        let mut queued: Vec<(Timestamp, Timestamp, TaskId)> = state
-            .queued(tool)
-            .filter(|(_, task)| task.key.owner == *owner)
-            .map(|(not_before, task)| (not_before, task.created_at, task.key.id.clone()))
-            .collect();
-        queued.sort();
-        Ok(queued.into_iter().take(limit).map(|(not_before, _, id)| (not_before, id)).collect())
-    }
-
-    fn queued_owners(&mut self, tool: &ToolRef) -> Result<Vec<(Owner, Timestamp)>, DiskError> {
-        let state = self.call()?;
-        let mut owners: BTreeMap<Owner, Timestamp> = BTreeMap::new();
-        for (not_before, task) in state.queued(tool) {
-            let earliest = owners.entry(task.key.owner.clone()).or_insert(not_before);
-            *earliest = not_before.min(*earliest);
-        }
-        Ok(owners.into_iter().collect())
-    }
-
-    fn keyed_task(&mut self, owner: &Owner, key: &str) -> Result<Option<KeyedTask>, DiskError> {
-        let state = self.call()?;
-        Ok(state.all().find_map(|row| row.keyed(owner, key)))
-    }
-
-    fn insert(&mut self, task: &Task, input: &Json) -> Result<bool, DiskError> {
-        let mut state = self.call()?;
-        if state.row(&task.key).is_some() {
-            return Ok(false);
-        }
-        let task = Arc::new(task.clone());
-        let event = if task.is_root() { "create" } else { "spawn" };
-        let before = state.lives.get(&task.key).copied().unwrap_or(0);
-        let open = state.open()?;
-        let here = open.written.iter().filter(|written| written.key == task.key && written.is_birth()).count();
-        let life = before + here + 1;
-        let row = SimRow {
-            task: Arc::clone(&task),
-            life,
-            input: input.clone(),
-            idempotency: None,
-            progress: None,
-            journal: BTreeMap::new(),
-            attempts: Vec::new(),
-        };
-        open.rows.insert(task.key.clone(), Some(row));
-        open.written.push(WrittenTask { event, key: task.key.clone(), after: Some(task), idempotency: None });
-        Ok(true)
-    }
-
-    fn insert_key(&mut self, task: &TaskKey, key: &IdempotencyKey) -> Result<(), DiskError> {
-        let mut state = self.call()?;
-        state.change(task, |row| {
-            row.idempotency = Some(key.clone());
-            None
-        })?;
-        let born = state.open()?.written.iter_mut().rfind(|written| written.key == *task);
-        born.ok_or_else(|| DiskError::Failed(format!("no row {task:?}")))?.idempotency = Some(key.clone());
-        Ok(())
-    }
-
-    fn update(&mut self, before: &Task, after: &Task) -> Result<(), DiskError> {
-        let mut state = self.call()?;
-        let claimed = before.phase.not_before().is_some() && after.phase.active_attempt().is_some();
-        let event = if claimed { "claim" } else { state.name(&after.key, candidates(before, after)) };
-        let task = Arc::new(after.clone());
-        let now = Arc::clone(&task);
-        state.change(&after.key, |row| {
-            if row.task.attempt != task.attempt {
-                row.progress = None;
-            }
-            row.task = task;
-            None
-        })?;
-        if let Some(open) = &mut state.open {
-            open.written.push(WrittenTask { event, key: after.key.clone(), after: Some(now), idempotency: None });
-        }
-        Ok(())
-    }
-
-    fn delete_family(&mut self, root: &TaskKey) -> Result<Vec<TaskKey>, DiskError> {
-        let mut state = self.call()?;
-        let event = state.name(root, &["delete", "expire"]);
-        let members: Vec<TaskKey> = state
-            .all()
-            .filter(|row| row.task.key.owner == root.owner && row.task.family.root == root.id)
-            .map(|row| row.task.key.clone())
-            .collect();
-        let open = state.open()?;
-        for key in &members {
-            open.rows.insert(key.clone(), None);
-            open.written.push(WrittenTask { event, key: key.clone(), after: None, idempotency: None });
-        }
-        Ok(members)
-    }
-
-    fn insert_entry(
-        &mut self,
-        key: &TaskKey,
-        epoch: u32,
-        entry: &JournalEntry,
-    ) -> Result<Option<JournalEntry>, DiskError> {
-        let mut state = self.call()?;
-        let existing = state.row(key).and_then(|row| row.journal.get(&(epoch, entry.position.clone()))).cloned();
-        if existing.is_none() {
-            state.put_entry(key, epoch, entry)?;
-        }
-        Ok(existing)
-    }
-
-    fn replace_entry(&mut self, key: &TaskKey, epoch: u32, entry: &JournalEntry) -> Result<(), DiskError> {
-        self.call()?.put_entry(key, epoch, entry)
-    }
-
-    fn question(&mut self, key: &TaskKey, question: &QuestionKey) -> Result<Option<(u32, JournalEntry)>, DiskError> {
-        Ok(self.call()?.row(key).and_then(|row| row.question(question)))
-    }
-
-    fn last_entry_of(&mut self, key: &TaskKey, epoch: u32, attempt: u32) -> Result<Option<Timestamp>, DiskError> {
-        let state = self.call()?;
-        let journal = state.row(key).into_iter().flat_map(|row| &row.journal);
-        let entries = journal.filter(|((of, _), entry)| *of == epoch && entry.attempt == attempt);
-        Ok(entries.map(|(_, entry)| entry.at).max())
-    }
-
-    fn insert_attempt(&mut self, key: &TaskKey, attempt: &AttemptRecord) -> Result<(), DiskError> {
-        let mut state = self.call()?;
-        state.change(key, |row| {
-            row.attempts.push(attempt.clone());
-            None
-        })?;
-        state.open()?.ended.push((key.clone(), attempt.clone()));
-        Ok(())
-    }
-
-    fn write_progress(&mut self, key: &TaskKey, progress: &Progress) -> Result<(), DiskError> {
-        let mut state = self.call()?;
-        if let Some(mut row) = state.row(key).cloned()
-            && let Some(open) = &mut state.open
-        {
-            row.progress = Some(Arc::new(progress.clone()));
-            open.rows.insert(key.clone(), Some(row));
-        }
-        Ok(())
-    }
-
-    fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError> {
-        let mut state = self.call()?;
-        if let Some(stored) = state.secrets.get(name) {
-            return Ok(*stored);
-        }
-        let open = state.open()?;
-        Ok(*open.secrets.entry(name.to_owned()).or_insert(fresh))
+    fn begin(&mut self) -> Result<Box<dyn Transaction + '_>, DiskError> {
+        self.state.lock().uncommitted = Some(UncommittedWrites::default());
+        let transaction = SimTransaction { disk: self };
+        drop(self.call()?);
+        Ok(Box::new(transaction))
     }
 }
 

@@ -23,6 +23,8 @@ const TIME_OUT: &str = "crates/longhaul-task/src/transition/time_out.rs";
 const JOURNAL: &str = "crates/longhaul-task/src/journal.rs";
 const RETENTION: &str = "crates/longhaul-task/src/retention.rs";
 const WRITER: &str = "crates/longhaul-store/src/embedded/writer.rs";
+const BATCH_TRANSACTION: &str = "crates/longhaul-store/src/embedded/batch_transaction.rs";
+const BATCH_CHANGES: &str = "crates/longhaul-store/src/embedded/batch_changes.rs";
 const TASK_CACHE: &str = "crates/longhaul-store/src/embedded/task_cache.rs";
 const EMBEDDED: &str = "crates/longhaul-store/src/embedded/mod.rs";
 const ADMIT: &str = "crates/longhaul-engine/src/core/admit.rs";
@@ -117,27 +119,27 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "acknowledged-before-commit",
-        file: WRITER,
-        find: "        self.disk.commit()?;\n",
-        replace: "        let _ = self.disk.commit();\n",
+        file: BATCH_TRANSACTION,
+        find: "        self.transaction.commit()?;\n",
+        replace: "        let _ = self.transaction.commit();\n",
     },
     Mutation {
         name: "published-before-commit",
         file: WRITER,
-        find: "        self.disk.commit()?;\n",
-        replace: "        self.publish();\n        self.disk.commit()?;\n",
+        find: "        let changes = batch.commit()?;\n",
+        replace: "        batch.changes.publish(&self.cache, &self.watchers);\n        let changes = batch.commit()?;\n",
     },
     Mutation {
-        name: "failed-commit-keeps-working-state",
+        name: "failed-commit-keeps-turns",
         file: WRITER,
-        find: "                self.working.clear();\n                self.deleted.clear();\n                self.publications.clear();\n",
+        find: "                self.turns.clear();\n",
         replace: "",
     },
     Mutation {
         name: "idempotency-key-not-looked-up",
-        file: WRITER,
-        find: "self.disk.keyed_task(&key.owner, &request.key)?",
-        replace: "self.disk.keyed_task(&key.owner, &request.key)?.filter(|_| false)",
+        file: BATCH_TRANSACTION,
+        find: "self.transaction.keyed_task(&key.owner, &request.key)?",
+        replace: "self.transaction.keyed_task(&key.owner, &request.key)?.filter(|_| false)",
     },
     Mutation {
         name: "repeated-creation-keeps-its-worker",
@@ -153,7 +155,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "queued-task-gets-no-turn",
-        file: WRITER,
+        file: BATCH_TRANSACTION,
         find: "            turns.queued(&task.key.owner, not_before);\n",
         replace: "            let _ = (turns, not_before);\n",
     },
@@ -165,15 +167,15 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "answer-lost",
-        file: WRITER,
-        find: "self.disk.replace_entry(&task.key, epoch, &asked.answered(answer.clone(), *at))?;",
+        file: BATCH_TRANSACTION,
+        find: "self.transaction.replace_entry(&task.key, epoch, &asked.answered(answer.clone(), *at))?;",
         replace: "drop((epoch, asked, answer, at));",
     },
     Mutation {
         name: "watcher-not-woken",
-        file: WRITER,
-        find: "                    self.cache.show(&task);\n                    self.watchers.changed(&task.key);\n",
-        replace: "                    self.cache.show(&task);\n",
+        file: BATCH_CHANGES,
+        find: "                    cache.show(task);\n                    watchers.changed(&task.key);\n",
+        replace: "                    cache.show(task);\n",
     },
     Mutation {
         name: "stale-progress-shown",

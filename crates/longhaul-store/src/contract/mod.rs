@@ -39,6 +39,8 @@
 //! longhaul_store::contract_suite!(Mine);
 //! ```
 //!
+//! An embedded backend calls [`transactions::a_dropped_transaction_leaves_nothing`], too.
+//!
 //! The tests run on tokio with two workers, so the dev-dependencies of the backend's crate need tokio with the features
 //! `macros` and `rt-multi-thread`.
 
@@ -66,6 +68,7 @@ pub mod nodes;
 pub mod progress;
 pub mod secrets;
 pub mod time;
+pub mod transactions;
 pub mod two_handles;
 pub mod watch;
 

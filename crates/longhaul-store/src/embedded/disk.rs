@@ -9,17 +9,31 @@ use crate::{
     HeldAttempt, IdempotencyKey, KeyedTask, ListQuery, Snapshot, StoreError, TaskCount, TaskHistory, TaskPage,
 };
 
-/// The disk of the writer, used by one thread. Its reads see the writes of the open transaction.
-///
-/// Between [`begin`](Disk::begin) and [`commit`](Disk::commit) nothing is visible to a [`Reader`]; after a commit
-/// returned `Ok`, everything is, and it is on stable storage.
+/// The disk of the writer, used by one thread.
 pub trait Disk: Send + 'static {
     /// Opens a transaction.
-    fn begin(&mut self) -> Result<(), DiskError>;
-    /// Makes everything since `begin` durable.
-    fn commit(&mut self) -> Result<(), DiskError>;
-    /// Discards everything since `begin`.
-    fn rollback(&mut self);
+    fn begin(&mut self) -> Result<Box<dyn Transaction + '_>, DiskError>;
+    /// Checks that what was committed is where the next process looks for it: that no file was removed, moved or replaced
+    /// since the disk was opened. The writer calls it after each commit, before anything is acknowledged, and at least once
+    /// a second. Every error must be [`DiskError::Untrusted`].
+    fn verify(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
+    /// The name of the store in the log.
+    fn name(&self) -> String {
+        "memory:".into()
+    }
+    /// Prepares the files for the next process. It is the last call of the writer, after all [`Reader`]s were closed.
+    fn close(&mut self) {}
+}
+
+/// The open transaction of the writer. Its reads see its own writes. Dropping it without [`commit`](Transaction::commit) discards
+/// its writes.
+pub trait Transaction {
+    /// Makes all writes durable and visible to every [`Reader`]. When this returns `Ok`, they are on stable storage; until then no
+    /// reader sees any of them. After [`DiskError::Untrusted`] it is unknown whether they are durable. After any other error they
+    /// are discarded.
+    fn commit(self: Box<Self>) -> Result<(), DiskError>;
 
     fn task(&mut self, key: &TaskKey) -> Result<Option<Task>, DiskError>;
     /// The arguments of the task.
@@ -64,22 +78,10 @@ pub trait Disk: Send + 'static {
     /// Writes a secret unless one of this name exists. Returns the stored one.
     fn secret(&mut self, name: &str, fresh: [u8; 32]) -> Result<[u8; 32], DiskError>;
 
-    /// Checks that what was committed is where the next process looks for it: that no file was removed, moved or replaced
-    /// since the disk was opened. The writer calls it after each commit, before anything is acknowledged, and at least once
-    /// a second. Every error must be [`DiskError::Untrusted`].
-    fn verify(&mut self) -> Result<(), DiskError> {
-        Ok(())
-    }
     /// Writes and deletes a row in the same transaction, to find out whether there is room.
     fn check(&mut self) -> Result<(), DiskError> {
         Ok(())
     }
-    /// The name of the store in the log.
-    fn name(&self) -> String {
-        "memory:".into()
-    }
-    /// Prepares the files for the next process. It is the last call of the writer, after all [`Reader`]s were closed.
-    fn close(&mut self) {}
 }
 
 /// Reads committed data, from any thread.

@@ -1,17 +1,20 @@
 //! An embedded store: one process, one writer thread, any [`Disk`].
 //!
 //! ```text
-//!  create ┐                    ┌ begin ─ evaluate each ─ commit (fsync) ┐
-//!  apply  ├─► queue ─► writer ─┤                                       ├─► publish ─► wake ─► answer
-//!  claim  ┘    (whatever is    └ a refusal fails only its own request  ┘   (cache)   (watch)
+//!  create ┐                    ┌ begin ─ carry out each ─ commit (fsync) ┐
+//!  apply  ├─► queue ─► writer ─┤                                         ├─► publish ─► wake ─► answer
+//!  claim  ┘    (whatever is    └  a refusal fails only its own request   ┘   (cache)   (watch)
 //!               waiting: one batch)
 //!  read ─► cache ─► (miss) reader
 //! ```
 
+mod batch_changes;
+mod batch_transaction;
 mod disk;
 mod failure_log;
 mod task_cache;
 mod turns;
+mod write_request;
 mod writer;
 mod writer_loop;
 
@@ -27,11 +30,12 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use self::disk::{Disk, DiskError, Reader};
+pub use self::disk::{Disk, DiskError, Reader, Transaction};
 use self::failure_log::FailureLog;
 use self::task_cache::TaskCache;
-pub use self::writer::WriteRequest;
-use self::writer::{UnsavedProgress, WriteResponse, Writer};
+pub use self::write_request::WriteRequest;
+use self::write_request::{UnsavedProgress, WriteResponse};
+use self::writer::Writer;
 use self::writer_loop::WriterMessage;
 pub use self::writer_loop::{Batch, WriterLoop};
 use crate::clock::ClockWatch;

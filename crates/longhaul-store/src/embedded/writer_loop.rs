@@ -15,7 +15,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::EmbeddedLimits;
 use super::disk::{Disk, Reader};
 use super::failure_log::FailureLog;
-use super::writer::{UnsavedProgress, WriteRequest, WriteResponse, Writer};
+use super::write_request::{UnsavedProgress, WriteRequest, WriteResponse};
+use super::writer::Writer;
 use crate::clock::ClockWatch;
 use crate::{Clock, StoreError};
 
