@@ -28,6 +28,7 @@ async fn a_completed_sync_lies_between_each_request_and_its_acknowledgement() {
     // Two creations, a cancellation and an answer in each round.
     assert_eq!(checked.acknowledged, 4 * ROUNDS);
     assert_eq!(checked.too_early, Vec::<String>::new());
+    assert_eq!(checked.times_read, 0);
     let count = checked.acknowledged;
     // Not with `println!`: the test harness hides the output of a passing test.
     let _ = writeln!(std::io::stderr(), "fsync: {count} acknowledgements, each after a completed sync of the log");
@@ -84,7 +85,7 @@ async fn creations_cancellations_and_answers(directory: &Path, arguments: &[&str
 fn strace(trace: &Path) -> Vec<String> {
     let is_there = Command::new("strace").arg("--version").stdout(Stdio::null()).status().is_ok();
     assert!(is_there, "this test needs strace: install it (apt-get install strace), or run `cargo xtask test`");
-    let calls = "trace=recvfrom,read,write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync,listen";
+    let calls = "trace=recvfrom,read,write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync,listen,/stat";
     let trace = trace.display().to_string();
     ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-e", "signal=none", "-o", &trace].map(str::to_owned).to_vec()
 }

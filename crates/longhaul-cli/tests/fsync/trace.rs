@@ -16,6 +16,8 @@ enum SystemCall {
     SyncBegins(u32),
     /// A sync in this thread has ended.
     SyncEnds(u32),
+    /// The times of the log were read, which makes its next sync slower.
+    LogTimesRead,
     /// The server listens on a socket for clients or for the operator.
     Listen,
 }
@@ -29,6 +31,8 @@ pub(crate) struct Checked {
     pub(crate) acknowledged: usize,
     /// Acknowledgements that were sent before the change was on the disk.
     pub(crate) too_early: Vec<String>,
+    /// How often the times of the log were read during requests.
+    pub(crate) times_read: usize,
 }
 
 impl Trace {
@@ -66,6 +70,7 @@ impl Trace {
                         }
                     }
                 }
+                SystemCall::LogTimesRead => checked.times_read += usize::from(method.is_some()),
                 SystemCall::Listen => {}
             }
         }
@@ -105,6 +110,8 @@ fn parse(text: &str) -> Vec<SystemCall> {
             }
         } else if call.starts_with("pwrite") && is_log {
             calls.push(SystemCall::LogWrite);
+        } else if call.contains("stat") && call.contains("-wal") && !call.contains(" STATX_INO,") {
+            calls.push(SystemCall::LogTimesRead);
         } else if call.contains("\"HTTP/1.1 200 OK") {
             calls.push(SystemCall::Answer);
         } else if call.starts_with("listen(") {
