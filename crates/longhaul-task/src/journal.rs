@@ -244,11 +244,11 @@ pub fn describe(kind: EntryKind, name: &str) -> Arc<str> {
 pub fn record(
     task: &Task,
     fence: u64,
-    entries: Vec<JournalEntry>,
+    entries: &[JournalEntry],
     now: Timestamp,
 ) -> Result<Vec<JournalEntry>, TransitionError> {
     task.check_fence(fence)?;
-    Ok(entries.into_iter().map(|entry| entry.written_by(task, now)).collect())
+    Ok(entries.iter().map(|entry| entry.clone().written_by(task, now)).collect())
 }
 
 /// How one attempt of a task ended, for the history. The last attempt of a settled task has no record: the task itself has

@@ -130,10 +130,10 @@ pub const MUTATIONS: &[Mutation] = &[
         replace: "        batch.changes.publish(&self.cache, &self.watchers);\n        let changes = batch.commit()?;\n",
     },
     Mutation {
-        name: "failed-commit-keeps-turns",
+        name: "refused-request-keeps-its-writes",
         file: WRITER,
-        find: "                self.turns.clear();\n",
-        replace: "",
+        find: "if batch.has_written => {",
+        replace: "if false && batch.has_written => {",
     },
     Mutation {
         name: "idempotency-key-not-looked-up",
@@ -150,7 +150,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "turn-lost-with-a-failed-commit",
         file: WRITER,
-        find: "                self.turns.clear();\n",
+        find: "            self.turns.clear();\n",
         replace: "",
     },
     Mutation {
@@ -168,7 +168,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "answer-lost",
         file: BATCH_TRANSACTION,
-        find: "self.transaction.replace_entry(&task.key, epoch, &asked.answered(answer.clone(), *at))?;",
+        find: "self.writes().replace_entry(&task.key, epoch, &asked.answered(answer.clone(), *at))?;",
         replace: "drop((epoch, asked, answer, at));",
     },
     Mutation {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_task::transition::{Abandon, Park, TimeOut};
+use longhaul_task::transition::{Abandon, Park, Settle, TimeOut};
 use longhaul_task::{
     Answer, AttemptEnd, AttemptRecord, EntryKind, EntryState, Event, JournalEntry, OnCrash, QuestionKey, StepRetry,
     TransitionError, Wait,
@@ -200,6 +200,19 @@ pub async fn a_question_at_the_position_of_another_entry_is_refused<S: Subject>(
     let task = create(&*store, resuming(key(1))).await;
     record(&*store, &key(1), 1, step("", 0, "1")).await.unwrap();
     assert!(matches!(refused(store.apply(&key(1), ask(1, 0)).await), TransitionError::HandlerChanged { .. }));
+    assert_eq!(read(&*store, &key(1)).await, task);
+}
+
+pub async fn a_refused_request_leaves_none_of_its_entries<S: Subject>() {
+    let (_subject, store) = empty::<S>().await;
+    let task = create(&*store, resuming(key(1))).await;
+    record(&*store, &key(1), 1, step("", 1, "1")).await.unwrap();
+    let entries = vec![step("", 0, "0"), JournalEntry { name: "another step".into(), ..step("", 1, "2") }];
+    let recorded = store.record(&key(1), 1, entries.clone()).await;
+    assert!(matches!(refused(recorded), TransitionError::HandlerChanged { .. }));
+    let settled = store.apply(&key(1), Event::Settle(Settle { fence: 1, outcome: answer("1"), entries })).await;
+    assert!(matches!(refused(settled), TransitionError::HandlerChanged { .. }));
+    assert_eq!(store.journal(&key(1), 0).await.unwrap(), [written(step("", 1, "1"), 1)]);
     assert_eq!(read(&*store, &key(1)).await, task);
 }
 

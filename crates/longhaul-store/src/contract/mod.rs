@@ -175,6 +175,7 @@ macro_rules! contract_suite {
                 children_are_listed_in_the_order_of_creation,
                 a_spawned_child_is_claimed_like_any_other,
                 a_child_with_an_existing_id_is_refused_and_changes_nothing,
+                children_with_the_same_id_are_refused_and_change_nothing,
                 a_parent_settles_after_its_children,
                 a_parent_never_settles_while_a_concurrent_spawn_succeeds,
                 cancelling_a_family_ends_all_of_it_in_one_commit,
@@ -224,6 +225,7 @@ macro_rules! contract_suite {
                 a_resumed_attempt_finds_its_question_with_the_same_key,
                 an_answer_between_two_attempts_is_kept_for_the_next,
                 a_question_at_the_position_of_another_entry_is_refused,
+                a_refused_request_leaves_none_of_its_entries,
             }
             progress {
                 the_progress_of_a_parked_task_is_kept,

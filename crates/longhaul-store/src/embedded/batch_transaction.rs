@@ -23,24 +23,37 @@ pub(super) struct BatchTransaction<'a> {
     pub(super) cache: &'a TaskCache,
     pub(super) turns: &'a mut Turns,
     pub(super) damaged: &'a mut BTreeSet<TaskKey>,
+    /// Whether the last request has written anything.
+    pub(super) has_written: bool,
 }
 
-impl BatchTransaction<'_> {
-    pub(super) fn carry_out(&mut self, request: WriteRequest, now: Timestamp) -> Result<WriteResponse, RequestFailure> {
+impl<'a> BatchTransaction<'a> {
+    pub(super) fn carry_out(
+        &mut self,
+        request: &WriteRequest,
+        now: Timestamp,
+    ) -> Result<WriteResponse, RequestFailure> {
+        self.has_written = false;
         match request {
-            WriteRequest::Create(new) => self.create(&new, now).map(WriteResponse::Created),
-            WriteRequest::Apply(key, event) => self.apply(&key, &event, now).map(WriteResponse::Applied),
-            WriteRequest::Claim(claim) => self.claim(&claim, now).map(WriteResponse::Claimed),
+            WriteRequest::Create(new) => self.create(new, now).map(WriteResponse::Created),
+            WriteRequest::Apply(key, event) => self.apply(key, event, now).map(WriteResponse::Applied),
+            WriteRequest::Claim(claim) => self.claim(claim, now).map(WriteResponse::Claimed),
             WriteRequest::Record(key, fence, entries) => {
-                self.record(&key, fence, entries, now).map(|()| WriteResponse::Recorded)
+                self.record(key, *fence, entries, now).map(|()| WriteResponse::Recorded)
             }
-            WriteRequest::Secret(name, fresh) => Ok(WriteResponse::Secret(self.transaction.secret(&name, fresh)?)),
+            WriteRequest::Secret(name, fresh) => Ok(WriteResponse::Secret(self.transaction.secret(name, *fresh)?)),
             WriteRequest::Verify => Ok(WriteResponse::Checked),
             WriteRequest::Check => {
                 self.transaction.check()?;
                 Ok(WriteResponse::Checked)
             }
         }
+    }
+
+    /// The transaction, for a write.
+    fn writes(&mut self) -> &mut (dyn Transaction + 'a) {
+        self.has_written = true;
+        &mut *self.transaction
     }
 
     /// Writes progress that is published and not yet on the disk.
@@ -71,29 +84,24 @@ impl BatchTransaction<'_> {
         }
         let task = self.insert(transition::create(&new.create, now), &new.input)?;
         if let Some(request) = &new.idempotency {
-            self.transaction.insert_key(key, request)?;
+            self.writes().insert_key(key, request)?;
         }
         Ok(CreateResult { task, existed: false })
     }
 
     fn insert(&mut self, task: Task, input: &Json) -> Result<Arc<Task>, RequestFailure> {
         // The disk detects a duplicate ID. A separate query before each creation would make it a tenth slower.
-        if self.transaction.insert(&task, input)? {
-            Ok(self.stage(task))
-        } else {
-            Err(TransitionError::DuplicateId.into())
+        if !self.transaction.insert(&task, input)? {
+            return Err(TransitionError::DuplicateId.into());
         }
+        self.has_written = true;
+        Ok(self.stage(task))
     }
 
     fn apply(&mut self, key: &TaskKey, event: &Event, now: Timestamp) -> Result<CommitResult, RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
         let surroundings = self.surroundings(&task, event.scope(&task))?;
         let change = transition::apply(&task, event, &surroundings, now).map_err(StoreError::from)?;
-        for (child, _) in &change.children {
-            if self.load(&child.key)?.is_some() {
-                return Err(TransitionError::DuplicateId.into());
-            }
-        }
         self.write(&task, change, &surroundings)
     }
 
@@ -146,25 +154,25 @@ impl BatchTransaction<'_> {
         surroundings: &Surroundings,
     ) -> Result<CommitResult, RequestFailure> {
         if change.deletes_family() {
-            let keys = self.transaction.delete_family(&before.key)?;
+            let keys = self.writes().delete_family(&before.key)?;
             self.changes.delete(keys);
             return Ok(CommitResult { task: Arc::new(change.task), effects: change.effects });
         }
-        // The journal is written before anything else: if a position is taken by another operation, the event is refused.
+        // First, because an entry is refused if its position is taken by another operation.
         for write in &change.journal {
             self.write_journal(before, write)?;
         }
         if let Some(attempt) = &change.ended_attempt {
-            self.transaction.insert_attempt(&before.key, attempt)?;
+            self.writes().insert_attempt(&before.key, attempt)?;
         }
-        self.transaction.update(before, &change.task)?;
+        self.writes().update(before, &change.task)?;
         for (child, input) in change.children {
             self.insert(child, &input)?;
         }
         for relative in change.relatives {
             let mut loaded = surroundings.open_descendants.iter().chain(&surroundings.parent);
             if let Some(before) = loaded.find(|task| task.key == relative.key) {
-                self.transaction.update(before, &relative)?;
+                self.writes().update(before, &relative)?;
                 self.stage(relative);
             }
         }
@@ -246,7 +254,7 @@ impl BatchTransaction<'_> {
         &mut self,
         key: &TaskKey,
         fence: u64,
-        entries: Vec<JournalEntry>,
+        entries: &[JournalEntry],
         now: Timestamp,
     ) -> Result<(), RequestFailure> {
         let task = self.load(key)?.ok_or(StoreError::NotFound)?;
@@ -261,7 +269,7 @@ impl BatchTransaction<'_> {
             JournalWrite::Insert(entry) => self.insert_entry(task, entry),
             JournalWrite::Answer { key, answer, at } => {
                 if let Some((epoch, asked)) = self.transaction.question(&task.key, key)? {
-                    self.transaction.replace_entry(&task.key, epoch, &asked.answered(answer.clone(), *at))?;
+                    self.writes().replace_entry(&task.key, epoch, &asked.answered(answer.clone(), *at))?;
                 }
                 Ok(())
             }
@@ -269,10 +277,13 @@ impl BatchTransaction<'_> {
     }
 
     fn insert_entry(&mut self, task: &Task, entry: &JournalEntry) -> Result<(), RequestFailure> {
-        let Some(existing) = self.transaction.insert_entry(&task.key, task.epoch(), entry)? else { return Ok(()) };
+        let Some(existing) = self.transaction.insert_entry(&task.key, task.epoch(), entry)? else {
+            self.has_written = true;
+            return Ok(());
+        };
         match entry.conflict_with(&existing) {
             EntryConflict::Keep => Ok(()),
-            EntryConflict::Replace(entry) => Ok(self.transaction.replace_entry(&task.key, task.epoch(), &entry)?),
+            EntryConflict::Replace(entry) => Ok(self.writes().replace_entry(&task.key, task.epoch(), &entry)?),
             EntryConflict::Refuse(refused) => Err(refused.into()),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! It has no thread, no channel and no clock: a [`WriterLoop`](super::WriterLoop) hands it batches and the time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longhaul_task::{TaskKey, Timestamp};
@@ -64,7 +64,7 @@ impl<D: Disk> Writer<D> {
     /// disk error fails all requests. `progress` is saved in the same transaction.
     pub(super) fn batch(
         &mut self,
-        requests: Vec<WriteRequest>,
+        requests: &[WriteRequest],
         progress: &UnsavedProgress,
         now: Timestamp,
     ) -> Vec<Result<WriteResponse, StoreError>> {
@@ -78,10 +78,7 @@ impl<D: Disk> Writer<D> {
                 self.last_failure = None;
                 responses
             }
-            Err(error) => {
-                self.turns.clear();
-                vec![Err(self.fail(error)); count]
-            }
+            Err(error) => vec![Err(self.fail(error)); count],
         }
     }
 
@@ -103,30 +100,78 @@ impl<D: Disk> Writer<D> {
         error
     }
 
+    /// Carries out the requests and commits them. A refused request leaves nothing: if it has written something before it was
+    /// refused, all others are carried out again without it. That is rare, because most refusals come before the first write.
     fn commit_batch(
         &mut self,
-        requests: Vec<WriteRequest>,
+        requests: &[WriteRequest],
         progress: &UnsavedProgress,
         now: Timestamp,
-    ) -> Result<(Vec<Result<WriteResponse, StoreError>>, BatchChanges), DiskError> {
+    ) -> Result<(Responses, BatchChanges), DiskError> {
+        let mut refused = BTreeMap::new();
+        loop {
+            let failure = match self.try_batch(requests, &refused, progress, now) {
+                Ok(done) => return Ok(done),
+                Err(failure) => failure,
+            };
+            self.turns.clear();
+            match failure {
+                BatchFailure::Disk(error) => return Err(error),
+                BatchFailure::RefusedAfterWrite(index, refusal) => drop(refused.insert(index, refusal)),
+            }
+        }
+    }
+
+    /// `refused` has the requests that are not carried out, by their index.
+    fn try_batch(
+        &mut self,
+        requests: &[WriteRequest],
+        refused: &BTreeMap<usize, StoreError>,
+        progress: &UnsavedProgress,
+        now: Timestamp,
+    ) -> Result<(Responses, BatchChanges), BatchFailure> {
         let mut batch = BatchTransaction {
             transaction: self.disk.begin()?,
             changes: BatchChanges::with_capacity(requests.len()),
             cache: &self.cache,
             turns: &mut self.turns,
             damaged: &mut self.damaged,
+            has_written: false,
         };
         let mut responses = Vec::with_capacity(requests.len());
-        for request in requests {
+        for (index, request) in requests.iter().enumerate() {
+            if let Some(refusal) = refused.get(&index) {
+                responses.push(Err(refusal.clone()));
+                continue;
+            }
             match batch.carry_out(request, now) {
                 Ok(response) => responses.push(Ok(response)),
+                Err(RequestFailure::Refused(refusal)) if batch.has_written => {
+                    return Err(BatchFailure::RefusedAfterWrite(index, refusal));
+                }
                 Err(RequestFailure::Refused(refusal)) => responses.push(Err(refusal)),
-                Err(RequestFailure::Disk(error)) => return Err(error),
+                Err(RequestFailure::Disk(error)) => return Err(error.into()),
             }
         }
         batch.write_unsaved_progress(progress)?;
         let changes = batch.commit()?;
         self.disk.verify()?;
         Ok((responses, changes))
+    }
+}
+
+/// In the order of the requests.
+type Responses = Vec<Result<WriteResponse, StoreError>>;
+
+/// Why a batch was not committed.
+enum BatchFailure {
+    Disk(DiskError),
+    /// The request with this index was refused when a part of it was written.
+    RefusedAfterWrite(usize, StoreError),
+}
+
+impl From<DiskError> for BatchFailure {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
     }
 }

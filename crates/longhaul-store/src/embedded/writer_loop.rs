@@ -147,7 +147,7 @@ impl<D: Disk> WriterLoop<D> {
         let now = self.clock.now();
         self.clock_watch.note(now);
         let progress = self.progress_to_save(now, requests.iter().any(WriteRequest::saves_progress));
-        let responses = self.writer.batch(requests, &progress, now);
+        let responses = self.writer.batch(&requests, &progress, now);
         self.failure_log.log_write(operation, count, self.writer.last_failure(), now);
         match &self.runtime {
             // Waking many tasks from outside their runtime is expensive, so a task in the runtime sends the answers.
