@@ -127,7 +127,7 @@ pub(crate) fn on_crash_word(on_crash: OnCrash) -> &'static str {
     }
 }
 
-pub(crate) fn outcome_word(outcome: &Outcome) -> &'static str {
+fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Result { is_error: false, .. } => "answer",
         Outcome::Result { is_error: true, .. } => "error",
@@ -137,7 +137,7 @@ pub(crate) fn outcome_word(outcome: &Outcome) -> &'static str {
 }
 
 /// `retention_from_creation_ms` and `retention_from_end_ms`.
-pub(crate) fn retention_columns(retention: Retention) -> (Option<i64>, Option<i64>) {
+fn retention_columns(retention: Retention) -> (Option<i64>, Option<i64>) {
     match retention {
         Retention::FromCreation(ms) => (Some(to_sql(ms)), None),
         Retention::FromEnd(ms) => (None, Some(to_sql(ms))),

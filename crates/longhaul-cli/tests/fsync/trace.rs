@@ -93,6 +93,7 @@ fn parse(text: &str) -> Vec<SystemCall> {
         let Ok(thread) = thread.parse::<u32>() else { continue };
         let call = call.trim_start();
         let is_sync = |call: &str| ["fsync", "fdatasync"].iter().any(|name| call.starts_with(name));
+        let is_stat = |call: &str| call.split('(').next().is_some_and(|name| name.contains("stat"));
         let is_log = call.contains("-wal>");
         if let Some(resumed) = call.strip_prefix("<... ") {
             if is_sync(resumed) && syncing.contains(&thread) {
@@ -110,7 +111,7 @@ fn parse(text: &str) -> Vec<SystemCall> {
             }
         } else if call.starts_with("pwrite") && is_log {
             calls.push(SystemCall::LogWrite);
-        } else if call.contains("stat") && call.contains("-wal") && !call.contains(" STATX_INO,") {
+        } else if is_stat(call) && call.contains("-wal") && !call.contains(" STATX_INO,") {
             calls.push(SystemCall::LogTimesRead);
         } else if call.contains("\"HTTP/1.1 200 OK") {
             calls.push(SystemCall::Answer);

@@ -158,7 +158,7 @@ impl<'a> BatchTransaction<'a> {
             self.changes.delete(keys);
             return Ok(CommitResult { task: Arc::new(change.task), effects: change.effects });
         }
-        // First, because an entry is refused if its position is taken by another operation.
+        // First, because an entry can be refused: usually nothing was written yet then.
         for write in &change.journal {
             self.write_journal(before, write)?;
         }

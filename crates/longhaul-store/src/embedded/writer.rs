@@ -175,3 +175,47 @@ impl From<DiskError> for BatchFailure {
         Self::Disk(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longhaul_task::transition::{Create, NewChild, Spawn};
+    use longhaul_task::{Event, Json, NodeId, Owner, Policy, Retention, TaskId, ToolRef, TransitionError};
+
+    use super::*;
+    use crate::NewTask;
+    use crate::embedded::Hashing;
+    use crate::memory::MemoryDisk;
+
+    fn new_task(id: &str) -> NewTask {
+        let create = Create {
+            key: TaskKey { owner: Owner::parse("ada").unwrap(), id: TaskId::parse(id).unwrap() },
+            tool: ToolRef::new("echo", "1"),
+            origin: "test".into(),
+            policy: Policy::default(),
+            retention: Retention::Unlimited,
+            claimed_by: Some(NodeId::mint([7; 16])),
+            first_fence: 0,
+        };
+        NewTask { create, input: Json::from_text("{}"), idempotency: None }
+    }
+
+    #[test]
+    fn a_batch_is_committed_without_a_request_that_was_refused_after_a_write() {
+        let cache = Arc::new(TaskCache::new(1 << 20, Hashing::Fixed));
+        let mut writer = Writer::new(MemoryDisk::default(), Arc::clone(&cache), Arc::default());
+        let parent = new_task("parent");
+        let twin = || NewChild { create: new_task("twin").create, input: Json::from_text("{}") };
+        let twins = Spawn { fence: 1, children: vec![twin(), twin()], entries: Vec::new() };
+        let requests = [
+            WriteRequest::Create(parent.clone()),
+            WriteRequest::Apply(parent.create.key.clone(), Event::Spawn(Box::new(twins))),
+            WriteRequest::Create(new_task("next")),
+        ];
+        let responses = writer.batch(&requests, &UnsavedProgress::new(), Timestamp::from_ms(1_000_000));
+        let [Ok(_), Err(StoreError::Refused(refusal)), Ok(_)] = &responses[..] else { panic!("{responses:?}") };
+        assert_eq!(*refusal, TransitionError::DuplicateId);
+        assert_eq!(cache.get(&parent.create.key).unwrap().task.family.children, 0);
+        assert!(cache.get(&new_task("twin").create.key).is_none());
+        assert!(cache.get(&new_task("next").create.key).is_some());
+    }
+}
